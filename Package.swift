@@ -114,8 +114,8 @@ let package = Package(
         .executableTarget(
             name: "pipectl",
             dependencies: [
-                "COlderGlibc", "CYAML", "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "PipelineSupport",
-                "Variants",
+                "COlderGlibc", "CYAML", "HTTPCaching", "ImageServer", "ImageServerNIO", "Pipeline", "PipelineFleet",
+                "PipelineSupport", "Variants",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ],

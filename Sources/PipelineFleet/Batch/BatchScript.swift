@@ -108,7 +108,7 @@ struct BatchScript {
                 redis.call('XACK', items, 'workers', id)
             elseif attempt >= tries then
                 local number, payload = entry[2][2], entry[2][4]
-                finish(id, number, 'dead', attempt, 'handed out ' .. attempt .. ' times, but never completed')
+                finish(id, number, 'dead', attempt, payload)
                 redis.call('XADD', dead, 'MAXLEN', \(deadLimit), '*', 'number', number, 'payload', payload)
                 renew()
             elseif #taken < count then

@@ -19,7 +19,7 @@ package struct ItemResult: Sendable, Hashable {
         case success
         /// A worker completed it and reported a failure.
         case failure
-        /// No worker completed it in any of its tries; the payload is a message.
+        /// No worker completed it in any of its tries; the payload is the item's.
         case dead
     }
 

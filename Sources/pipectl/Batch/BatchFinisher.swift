@@ -1,5 +1,6 @@
 import Glibc
 import Pipeline
+import PipelineSupport
 
 /// An item and its output, which may be written already.
 struct BatchOutput: Sendable {
@@ -28,6 +29,8 @@ final class BatchFinisher: @unchecked Sendable {
     private var namer: OutputNamer
     private var summary = BatchSummary()
     private var report: Int32 = -1
+    /// Items that an earlier run has reported, by hash.
+    private var reported: Set<Int> = []
     private var gallery: Gallery?
     private var progress: ProgressLine?
     private let began = ContinuousClock.now
@@ -52,7 +55,7 @@ final class BatchFinisher: @unchecked Sendable {
             }
             for path in [options.galleryPath, options.reportPath] {
                 // Opening truncates: check first that neither path is one of the sources.
-                if let path, path != "-", let reason = Self.refusal(path, sources) {
+                if let path, path != "-", !options.goesOnWithReport, let reason = Self.refusal(path, sources) {
                     throw FileError("write", path, reason)
                 }
             }
@@ -62,8 +65,10 @@ final class BatchFinisher: @unchecked Sendable {
                     refusal: { Self.refusal($0, sources) })
             }
             if let path = options.reportPath {
-                report = path == "-" ? dup(STDOUT_FILENO) : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
+                let flags = options.goesOnWithReport ? O_RDWR : O_WRONLY | O_TRUNC
+                report = path == "-" ? dup(STDOUT_FILENO) : open(path, flags | O_CREAT | O_CLOEXEC, 0o666)
                 guard report >= 0 else { throw FileError("write", path) }
+                if options.goesOnWithReport, path != "-" { goOnWithReport() }
             }
         } catch {
             throw CommandFailure(.outputFailed, error.description)
@@ -105,6 +110,39 @@ final class BatchFinisher: @unchecked Sendable {
             }
         }
         return output
+    }
+
+    /// Reports an item of which nothing is rendered.
+    func finish(_ item: BatchItem, _ failure: BatchFailure) { finish(output(item, .failure(failure))) }
+
+    /// Reports an item that was rendered elsewhere, unless an earlier run has.
+    func finish(_ line: ItemJSON) {
+        if !reported.contains(Self.identity(line)) { finish(BatchOutput(line: line)) }
+    }
+
+    private static func identity(_ line: ItemJSON) -> Int {
+        var hasher = Hasher()
+        hasher.combine(ByteString(line.source))
+        hasher.combine(ByteString(line.recipe))
+        return hasher.finalize()
+    }
+
+    /// Takes over the whole lines of an earlier run's report, and cuts off what follows them.
+    private func goOnWithReport() {
+        var info = stat()
+        guard fstat(report, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return }
+        let lines = LineReader(descriptor: report, name: "report")
+        var end = 0
+        while let text = try? lines.nextLine(), end + text.utf8.count < Int(info.st_size),
+            let line = ItemJSON(line: text)
+        {
+            end += text.utf8.count + 1
+            summary.count(line)
+            reported.insert(Self.identity(line))
+        }
+        if ftruncate(report, end) != 0 || lseek(report, end, SEEK_SET) < 0 {
+            summary.problems.append("the report may repeat items: \(FileError("write", options.reportPath ?? "report"))")
+        }
     }
 
     /// Counts, reports and shows an item, in input order.

@@ -35,6 +35,8 @@ struct BatchOptions: Sendable {
     /// The template of output names; nil for the default of `OutputNamer`.
     var nameTemplate: String?
     var reportPath: String?
+    /// Whether the report of an earlier run is gone on with.
+    var goesOnWithReport = false
     var galleryPath: String?
     /// Sources rendered at once, each with up to `BatchProducer.recipesAtOnce` of its recipes.
     var concurrency = 4
@@ -169,7 +171,7 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
 
 extension BatchFailure {
     /// Whether it is the program's and not the item's.
-    fileprivate var meansNoWorker: Bool { code == .workersUnavailable || code == .libraryUnavailable }
+    var meansNoWorker: Bool { code == .workersUnavailable || code == .libraryUnavailable }
 }
 
 struct BatchItem: Sendable {

@@ -2,6 +2,7 @@ import PipelineSupport
 import ArgumentParser
 import Glibc
 import Pipeline
+import PipelineFleet
 import Variants
 
 struct BatchCommand: AsyncParsableCommand {
@@ -18,6 +19,7 @@ struct BatchCommand: AsyncParsableCommand {
               pipectl batch photos/ -r thumbnail:200 -o out --gallery out/index.html
               pipectl batch s3://photos/2026/ -r thumbnail:200 -o s3://small/2026
               find . -name '*.png' | pipectl batch - -r png -o out --name '{index}.{ext}'
+              pipectl batch photos/ -r thumbnail:200 -o /srv/out --queue redis://redis.example
             """)
 
     @Argument(
@@ -42,6 +44,18 @@ struct BatchCommand: AsyncParsableCommand {
     var report: String?
     @Option(help: ArgumentHelp("Write a contact sheet.", valueName: "file"), completion: .file())
     var gallery: String?
+    @Option(
+        help: ArgumentHelp(
+            "Have `pipectl worker`s do the work, through a stream on this Redis server.", valueName: "redis-url"))
+    var queue: String?
+    @Flag(help: "The default with --queue.")
+    var submit = false
+    @Option(help: ArgumentHelp("Go on with a batch of the queue, with the same inputs and options.", valueName: "id"))
+    var attach: String?
+    @Option(help: ArgumentHelp("How often workers of the queue try an item (default 3).", valueName: "number"))
+    var tries: Int?
+    @Option(help: .hidden)
+    var lease: Double?
     @Flag(help: "Print the summary as one JSON object on stdout.")
     var json = false
     @Option(help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
@@ -86,6 +100,7 @@ struct BatchCommand: AsyncParsableCommand {
         // render.
         options.concurrency = (configuration.workers.count ?? RunConfiguration.processors) + 3
         options.isInterrupted = { Interruption.isRequested }
+        options.goesOnWithReport = attach != nil
         if verbose.isOn, !common.quiet { options.onFailure = { Console.error("failed: " + $0) } }
         if !common.quiet, isatty(STDERR_FILENO) == 1 {
             options.progressDescriptor = STDERR_FILENO
@@ -99,6 +114,10 @@ struct BatchCommand: AsyncParsableCommand {
                 } catch {
                     throw CommandFailure(.outputFailed, error.message)
                 }
+            }
+            if let queue {
+                if options.progressDescriptor != nil { options.total = input.itemCount(defaultRecipes: recipe.count) }
+                return try await submit(input, options, to: queue, configuration)
             }
             let outputs = OwnOutputs(in: output, options.bucket) { canonical.flatMap { pipeline.variants(madeBy: $0) } }
             input.isOwnOutput = outputs.contains
@@ -114,6 +133,57 @@ struct BatchCommand: AsyncParsableCommand {
         }
         if !common.quiet { Console.error(String(summary.text.dropLast())) }
         if summary.exit != .done { throw ExitCode(summary.exit.rawValue) }
+    }
+
+    /// Has workers render the batch.
+    private func submit(
+        _ input: BatchInput, _ options: BatchOptions, to queue: String, _ configuration: RunConfiguration
+    ) async throws(CommandFailure) -> BatchSummary {
+        let connection = try QueueConnection.configuration(
+            queue, authoritiesFile: configuration.pipeline.fetch.authoritiesFile)
+        let id = try attach.map { text throws(CommandFailure) in try QueueConnection.batch(text, of: "--attach") }
+        let submitter = BatchSubmitter(connection, batch: id ?? BatchID())
+        defer { submitter.close() }
+        let queued = QueueOptions(
+            output: options.bucket == nil ? absolutePath(output) : output, cacheControl: cacheControl,
+            nameTemplate: name, policy: policy,
+            inputs: sha256Hex((sources + [""] + recipe).joined(separator: "\0")))
+        var attached: BatchState?
+        do throws(BatchError) {
+            if id == nil {
+                var terms = BatchTerms()
+                if let tries { terms.tries = tries }
+                if let lease { terms.leaseSeconds = lease }
+                try await submitter.create(options: queued.bytes, terms: terms)
+            } else {
+                attached = try await submitter.attach()
+            }
+        } catch { throw QueueConnection.failure(error) }
+        if let attached, attached.options != queued.bytes {
+            throw CommandFailure(
+                .usage, "batch \(submitter.id) has other inputs, recipes, output, names, policy or --cache-control")
+        }
+        if !common.quiet {
+            Console.error("batch \(submitter.id): if this command is stopped, repeat it with --attach \(submitter.id)")
+        }
+        return try await QueueSubmission(
+            submitter: submitter, options: options, attached: attached, isInterrupted: { Interruption.isRequested }
+        ).run(input)
+    }
+
+    func validate() throws {
+        if queue == nil {
+            guard attach == nil, tries == nil, lease == nil, !submit else {
+                throw ValidationError("--submit, --attach and --tries need --queue")
+            }
+            return
+        }
+        guard gallery == nil else { throw ValidationError("--gallery cannot be made with --queue: workers have the pictures") }
+        guard !sources.contains("-") || attach == nil else {
+            throw ValidationError("a batch from standard input cannot be gone on with")
+        }
+        guard tries.map({ (1...1_000).contains($0) }) != false else { throw ValidationError("--tries is from 1 to 1000") }
+        if let refusal = QueueOptions.refusal(ofTemplate: name) { throw ValidationError(refusal) }
     }
 
     /// The folder of the bucket to write to; nil if it is one of this machine.
@@ -133,10 +203,11 @@ struct BatchCommand: AsyncParsableCommand {
     }
 }
 
-private struct PipelineBatch: BatchRendering {
+struct PipelineBatch: BatchRendering {
     let pipeline: ImagePipeline
     let policy: CachePolicy?
-    let outputs: OwnOutputs
+    /// nil if nobody reads what was written.
+    let outputs: OwnOutputs?
 
     func render(source: BatchSource, recipe text: String) async -> BatchOutcome {
         do {
@@ -147,7 +218,7 @@ private struct PipelineBatch: BatchRendering {
             var item = ItemJSON(source: source.source, recipe: text, outcome: .failed)
             item.fill(response)
             // An original that its recipe leaves as it is stays a source.
-            if response.digest != response.record.digest { outputs.add((response.bytes.count, response.digest)) }
+            if response.digest != response.record.digest { outputs?.add((response.bytes.count, response.digest)) }
             let fileExtension = response.format.fileExtension
             return .variant(
                 BatchVariant(

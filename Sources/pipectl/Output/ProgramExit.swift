@@ -36,6 +36,6 @@ extension PipelineError.Code {
 
     /// What commands report besides the codes of a pipeline.
     static let ofItems: [Self] = [
-        .sourceNotFound, .badSource, .badManifest, .badManifestLine, .noRecipe, .badName, .outputFailed,
+        .sourceNotFound, .badSource, .badManifest, .badManifestLine, .noRecipe, .badName, .abandoned, .outputFailed,
     ]
 }

@@ -1,0 +1,184 @@
+import Pipeline
+import PipelineFleet
+import PipelineSupport
+import Synchronization
+
+/// Renders and writes what a queue hands out, until it is interrupted or, on request, nothing is left.
+struct QueueWorker: Sendable {
+    let worker: BatchWorker
+    let pipeline: ImagePipeline
+    /// Entries at once.
+    let limit: Int
+    /// Whether to end once the queue has nothing to hand out.
+    let isOnce: Bool
+    /// Called for each failed item.
+    let onFailure: (@Sendable (String) -> Void)?
+
+    private struct State {
+        var held: [LeasedItem] = []
+        /// By batch; of those that are gone too.
+        var options: [BatchID: QueueOptions] = [:]
+        /// Why nothing can be rendered here.
+        var unable: BatchFailure?
+        var hasRendered = false
+        var done = 0
+    }
+
+    /// What a run shares with its tasks.
+    private final class Run: Sendable {
+        let state = Mutex(State())
+        let writing = OwnedThreads(count: 2)
+    }
+
+    /// Batches whose options are remembered.
+    private static let mostOptions = 1_000
+    /// Characters of an error's message, of which an entry may have sixteen.
+    private static let mostOfMessage = 1_000
+
+    /// - Returns: how many entries it has completed.
+    func callAsFunction() async throws(CommandFailure) -> Int {
+        let run = Run()
+        let (freed, free) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        let result = await withDiscardingTaskGroup { group in
+            let extending = Task { await extend(run) }
+            defer { extending.cancel() }
+            let result = await Result { () async throws(CommandFailure) in
+                var frees = freed.makeAsyncIterator()
+                while !Interruption.isRequested, run.state.withLock({ $0.unable == nil }) {
+                    let running = run.state.withLock { $0.held.count }
+                    guard running < limit else {
+                        _ = await frees.next()
+                        continue
+                    }
+                    let seconds = isOnce && running == 0 ? 0 : 1.0
+                    let items = try await QueueConnection.untilItAnswers { () async throws(BatchError) in
+                        try await worker.next(count: limit - running, blockSeconds: seconds)
+                    }
+                    // nil: the batch has all its results, or an interruption.
+                    guard let items, let items else { return }
+                    if items.isEmpty, isOnce, running == 0 { return }
+                    run.state.withLock { $0.held += items }
+                    for item in items {
+                        group.addTask {
+                            await work(item, run)
+                            run.state.withLock { state in state.held.removeAll { $0 == item } }
+                            free.yield()
+                        }
+                    }
+                }
+            }
+            return result
+        }
+        try result.get()
+        if let unable = run.state.withLock({ $0.unable }) {
+            throw CommandFailure(ProgramExit(unable.code), unable.message)
+        }
+        return run.state.withLock { $0.done }
+    }
+
+    /// Keeps the leases of what is held, three times a lease.
+    private func extend(_ run: Run) async {
+        while !Task.isCancelled {
+            let held = run.state.withLock { $0.held }
+            let lease = held.map(\.leaseSeconds).min() ?? 3
+            try? await Task.sleep(for: .seconds(min(lease, 3) / 3))
+            // A server that is away is asked again a third later.
+            if !held.isEmpty { _ = try? await worker.extend(held) }
+        }
+    }
+
+    private func work(_ item: LeasedItem, _ run: Run) async {
+        let result: [UInt8]
+        var isFailure = false
+        if let entry = QueueEntry(item.payload), let options = await options(of: item.batch, run) {
+            guard let lines = await lines(of: entry, options, run) else {
+                _ = try? await worker.release([item])
+                return
+            }
+            isFailure = lines.contains { $0.outcome == .failed }
+            if let onFailure { for line in lines { line.failureText.map(onFailure) } }
+            result = Array(lines.map(\.line).joined(separator: "\n").utf8)
+        } else {
+            // Another version has written it. The submitter reports it.
+            (result, isFailure) = ([], true)
+        }
+        let isDone = try? await QueueConnection.untilItAnswers { [isFailure] () async throws(BatchError) in
+            try await worker.complete(item, result, isFailure: isFailure)
+        }
+        // Otherwise another worker has taken it over.
+        if isDone == true { run.state.withLock { $0.done += 1 } }
+    }
+
+    private func options(of batch: BatchID, _ run: Run) async -> QueueOptions? {
+        if let known = run.state.withLock({ $0.options[batch] }) { return known }
+        let state = try? await QueueConnection.untilItAnswers { () async throws(BatchError) in
+            try await worker.state(of: batch)
+        }
+        guard let state, let options = QueueOptions(state.options) else { return nil }
+        run.state.withLock { state in
+            if state.options.count >= Self.mostOptions { state.options = [:] }
+            state.options[batch] = options
+        }
+        return options
+    }
+
+    /// What the report says of each recipe; nil if this worker cannot render at all.
+    private func lines(of entry: QueueEntry, _ queued: QueueOptions, _ run: Run) async -> [ItemJSON]? {
+        let renderer = PipelineBatch(pipeline: pipeline, policy: queued.policy, outputs: nil)
+        let outcomes = await withTaskGroup(of: (Int, BatchOutcome).self) { group in
+            for (number, item) in entry.items.enumerated() {
+                group.addTask { (number, await renderer.render(source: item.source, recipe: item.canonical)) }
+            }
+            return await group.reduce(into: [Int: BatchOutcome]()) { $0[$1.0] = $1.1 }
+        }
+        for outcome in outcomes.values {
+            switch outcome {
+            case .variant: run.state.withLock { $0.hasRendered = true }
+            case .failure(let failure) where failure.meansNoWorker:
+                let isUnable = run.state.withLock { state in
+                    if !state.hasRendered { state.unable = failure }
+                    return !state.hasRendered
+                }
+                if isUnable { return nil }
+            case .failure: break
+            }
+        }
+        var options = BatchOptions(
+            recipes: [], outputFolder: queued.output,
+            nameTemplate: queued.template(hasSeveralRecipes: entry.hasSeveralRecipes),
+            canonicalRecipe: { .success($0) })
+        if let store = pipeline.buckets, let folder = try? SourceURL(s3: queued.output, isFolder: true) {
+            options.bucket = BucketOutput(store: store, folder: folder, cacheControl: queued.cacheControl)
+        }
+        let sources = SourceGuard(
+            BatchInput(arguments: [entry.source.source]), outputFolder: queued.output, options.bucket)
+        var outputs: [BatchOutput]
+        do throws(CommandFailure) {
+            outputs = try await run.writing.result { [options] () throws(CommandFailure) in
+                // One of its own, so that names do not depend on what this worker has written before.
+                let finisher = try BatchFinisher(options, sources: sources)
+                return entry.items.enumerated().map { number, item in
+                    finisher.output(item, outcomes[number] ?? .failure(BatchFailure(code: .cancelled, message: "")))
+                }
+            }
+        } catch {
+            outputs = entry.items.map { item in
+                var line = ItemJSON(source: item.source.source, recipe: item.canonical, outcome: .failed)
+                line.error = BatchFailure(code: .outputFailed, message: error.message)
+                return BatchOutput(line: line)
+            }
+        }
+        if let bucket = options.bucket {
+            for at in outputs.indices {
+                outputs[at] = await bucket.write(outputs[at]) { path in
+                    await run.writing.run { sources.refusal(replacing: path) }
+                }
+            }
+        }
+        return outputs.map { output in
+            var line = output.line
+            if let error = line.error { line.error?.message = String(error.message.prefix(Self.mostOfMessage)) }
+            return line
+        }
+    }
+}
