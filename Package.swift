@@ -197,7 +197,8 @@ let package = Package(
         .testTarget(
             name: "PipectlTests",
             dependencies: [
-                "pipectl", "HTTPCaching", "ImageServer", "ImageServerNIO", "PipelineSupport", "TestSupport", "CSQLite",
+                "pipectl", "HTTPCaching", "ImageServer", "ImageServerNIO", "PipelineFleet", "PipelineSupport",
+                "TestSupport", "CSQLite",
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ],

@@ -28,7 +28,8 @@ struct Pipectl: AsyncParsableCommand {
             """,
         version: "0.9.0",
         subcommands: [
-            GetCommand.self, BatchCommand.self, WorkerCommand.self, InfoCommand.self, ExplainCommand.self, RecipeCommand.self,
+            GetCommand.self, BatchCommand.self, WorkerCommand.self,
+            InfoCommand.self, ExplainCommand.self, RecipeCommand.self,
             RecipesCommand.self,
             CacheCommand.self, ServeCommand.self, SignCommand.self, SettingsCommand.self,
         ])

@@ -141,7 +141,8 @@ final class BatchFinisher: @unchecked Sendable {
             reported.insert(Self.identity(line))
         }
         if ftruncate(report, end) != 0 || lseek(report, end, SEEK_SET) < 0 {
-            summary.problems.append("the report may repeat items: \(FileError("write", options.reportPath ?? "report"))")
+            summary.problems.append(
+                "the report may repeat items: \(FileError("write", options.reportPath ?? "report"))")
         }
     }
 

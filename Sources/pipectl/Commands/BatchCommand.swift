@@ -178,11 +178,15 @@ struct BatchCommand: AsyncParsableCommand {
             }
             return
         }
-        guard gallery == nil else { throw ValidationError("--gallery cannot be made with --queue: workers have the pictures") }
+        guard gallery == nil else {
+            throw ValidationError("--gallery cannot be made with --queue: workers have the pictures")
+        }
         guard !sources.contains("-") || attach == nil else {
             throw ValidationError("a batch from standard input cannot be gone on with")
         }
-        guard tries.map({ (1...1_000).contains($0) }) != false else { throw ValidationError("--tries is from 1 to 1000") }
+        guard tries.map({ (1...1_000).contains($0) }) != false else {
+            throw ValidationError("--tries is from 1 to 1000")
+        }
         if let refusal = QueueOptions.refusal(ofTemplate: name) { throw ValidationError(refusal) }
     }
 

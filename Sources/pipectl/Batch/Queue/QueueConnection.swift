@@ -17,7 +17,8 @@ enum QueueConnection {
 
     static func batch(_ text: String, of option: String) throws(CommandFailure) -> BatchID {
         guard let id = BatchID(text) else {
-            throw CommandFailure(.usage, "\(option): `\(text)` is not the ID of a batch, which has 16 hexadecimal digits")
+            throw CommandFailure(
+                .usage, "\(option): `\(text)` is not the ID of a batch, which has 16 hexadecimal digits")
         }
         return id
     }
@@ -33,7 +34,9 @@ enum QueueConnection {
             do throws(BatchError) { return try await call() } catch {
                 guard case .redis(let cause) = error, let seconds = cause.retrySeconds else { throw failure(error) }
                 if Interruption.isRequested { return nil }
-                if !hasTold { Console.error("pipectl: the queue does not answer, and is asked again: \(cause)", .warning) }
+                if !hasTold {
+                    Console.error("pipectl: the queue does not answer, and is asked again: \(cause)", .warning)
+                }
                 hasTold = true
                 try? await Task.sleep(for: .seconds(min(max(seconds, 0.05), 1)))
             }

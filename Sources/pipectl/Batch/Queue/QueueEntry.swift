@@ -21,7 +21,8 @@ struct QueueEntry: Sendable, Hashable {
         (source, index, hasSeveralRecipes) = (first.source, first.index, first.hasSeveralRecipes)
         recipes = items.map { Recipe(written: $0.written, canonical: $0.canonical) }
         // A path means the same to every worker.
-        if source.source.firstRange(of: "://") == nil, ImageSource(source.source).storedName?.hasPrefix("file:") == true {
+        if source.source.firstRange(of: "://") == nil, ImageSource(source.source).storedName?.hasPrefix("file:") == true
+        {
             source.source = absolutePath(source.source)
         }
     }
@@ -112,12 +113,14 @@ struct QueueOptions: Sendable, Hashable {
         guard let template, template.firstRange(of: "{index}") == nil, template.firstRange(of: "{key}") == nil else {
             return nil
         }
-        return "--name needs {index} or {key} with --queue: several workers write at once, and none knows the others' names"
+        return
+            "--name needs {index} or {key} with --queue: several workers write at once, and none knows the others' names"
     }
 }
 
 extension PipelineError.Code {
-    static let abandoned = Self("abandoned", 1, 500, "no worker of a queue finished the item in as many tries as allowed")
+    static let abandoned = Self(
+        "abandoned", 1, 500, "no worker of a queue finished the item in as many tries as allowed")
 }
 
 extension JSONValue {

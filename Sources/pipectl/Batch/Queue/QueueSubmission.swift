@@ -110,7 +110,9 @@ struct QueueSubmission {
     /// The lines of the report that a result stands for.
     private static func lines(of result: ItemResult) -> [ItemJSON] {
         if result.kind != .dead {
-            let lines = String(decoding: result.payload, as: UTF8.self).split(separator: "\n").map { ItemJSON(line: $0) }
+            let lines = String(decoding: result.payload, as: UTF8.self).split(separator: "\n").map {
+                ItemJSON(line: $0)
+            }
             let known = lines.compactMap(\.self)
             if known.count == lines.count, !known.isEmpty { return known }
             return [failed("item \(result.number)", "", "a worker of another version wrote its result")]

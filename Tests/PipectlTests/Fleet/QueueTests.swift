@@ -1,0 +1,250 @@
+import Glibc
+import HTTPCaching
+import Pipeline
+import PipelineFleet
+import PipelineSupport
+import TestSupport
+import Testing
+
+@testable import pipectl
+
+extension CommandTests {
+    /// Batches over a queue in a real Redis server, with workers that are killed.
+    @Suite(.enabled(if: RedisTestServer.isInstalled, "scripts/install-dependencies redis"))
+    struct Queue {
+        private static let originals = Samples.folder + "/originals"
+
+        /// `pipectl batch` over the queue.
+        private static func words(
+            _ redis: RedisTestServer, _ folder: ScratchFolder, _ sources: [String], _ more: [String] = []
+        ) -> [String] {
+            ["batch"] + sources + [
+                "-r", "thumbnail:20", "-o", folder("out"), "--queue", redis.url, "--report", folder("report.jsonl"),
+                "--cache", folder("submitter"), "--json",
+            ] + more
+        }
+
+        private static func worker(
+            _ redis: RedisTestServer, _ folder: ScratchFolder, _ name: String, _ more: [String] = []
+        ) throws -> ChildProgram {
+            try ChildProgram(
+                ["worker", "--queue", redis.url, "--cache", folder(name)] + more, folder: folder.path)
+        }
+
+        private static func lines(_ folder: ScratchFolder) -> [ItemJSON] {
+            String(decoding: folder.bytes("report.jsonl") ?? [], as: UTF8.self).split(separator: "\n")
+                .compactMap { ItemJSON(line: $0) }
+        }
+
+        private static func keys(_ redis: RedisTestServer) throws -> String {
+            let client = try HelperProgram(["redis-cli", "-p", "\(redis.port)", "KEYS", "*"])
+            _ = client.waitForEnd()
+            return client.text
+        }
+
+        /// Contents of the files in a folder, sorted.
+        private static func contents(_ folder: ScratchFolder, _ name: String) -> [[UInt8]] {
+            folder.names(name).map { folder.bytes(name + "/" + $0) ?? [] }
+                .sorted { $0.lexicographicallyPrecedes($1) }
+        }
+
+        @Test func `workers of a queue write what a batch writes, and report each item`() async throws {
+            let redis = try RedisTestServer()
+            let folder = ScratchFolder()
+            let workers = [try Self.worker(redis, folder, "one"), try Self.worker(redis, folder, "two")]
+            let queued = try await ChildProgram.run(
+                Self.words(redis, folder, [Self.originals], ["-r", "thumbnail:30,circle,png"]), folder: folder.path)
+            #expect(queued.exit == 0, "\(queued.errors)")
+            let plain = try await ChildProgram.run(
+                [
+                    "batch", Self.originals, "-r", "thumbnail:20", "-r", "thumbnail:30,circle,png", "-o",
+                    folder("plain"), "--cache",
+                    folder("submitter"), "--json",
+                ], folder: folder.path)
+            #expect(plain.exit == 0)
+            #expect(Self.contents(folder, "out") == Self.contents(folder, "plain"))
+            let lines = Self.lines(folder)
+            #expect(Set(lines.map { "\($0.source) \($0.recipe)" }).count == lines.count)
+            #expect(lines.count == 48 && lines.allSatisfy { $0.outcome == .rendered && $0.written == true })
+            for count in [#""items":48"#, #""written":48"#, #""rendered":48"#, #""interrupted":false"#] {
+                #expect(queued.text.contains(count) && plain.text.contains(count), "\(queued.text)")
+            }
+            #expect(try !Self.keys(redis).contains("batch:"))
+            for worker in workers {
+                worker.signal(SIGTERM)
+                #expect(await worker.end.exit == 0)
+            }
+        }
+
+        @Test func `every item has one line however many workers are killed`() async throws {
+            let redis = try RedisTestServer()
+            let folder = ScratchFolder()
+            let picture = ScratchFolder.bytes(at: Self.originals + "/night-tiny.jpg") ?? []
+            mkdir(folder("in"), 0o700)
+            for number in 0..<200 { _ = folder.write(picture, to: "in/\(number).jpg") }
+            let batch = try ChildProgram(
+                Self.words(redis, folder, [folder("in")], ["--tries", "50", "--lease", "1"]), folder: folder.path)
+            var workers: [ChildProgram] = []
+            for number in 0..<5 { workers.append(try Self.worker(redis, folder, "w\(number)")) }
+            for killed in 0..<8 {
+                // As the work goes on; the last ones may come when it is done.
+                try await eventually { Self.lines(folder).count >= min(199, killed * 22) }
+                let victim = workers.removeFirst()
+                victim.signal(SIGKILL)
+                _ = await victim.end
+                workers.append(try Self.worker(redis, folder, "v\(killed)"))
+            }
+            let ended = await batch.end
+            #expect(ended.exit == 0, "\(ended.errors)")
+            let lines = Self.lines(folder)
+            #expect(lines.count == 200 && Set(lines.map(\.source)).count == 200)
+            #expect(lines.allSatisfy { $0.outcome != .failed } && Set(lines.compactMap(\.output)).count == 200)
+            #expect(folder.names("out").filter { $0.hasSuffix(".jpg") }.count == 200)
+            for worker in workers {
+                worker.signal(SIGTERM)
+                #expect(await worker.end.exit == 0)
+            }
+        }
+
+        @Test func `an item that no worker survives is given up, and stops no other`() async throws {
+            let redis = try RedisTestServer()
+            let folder = ScratchFolder()
+            let batch = try ChildProgram(
+                Self.words(redis, folder, [Self.originals], ["--tries", "2", "--lease", "0.05"]), folder: folder.path)
+            let worker = BatchWorker(RedisConnection.Configuration(try RedisURL(redis.url)))
+            var taken = 0
+            var isDone = false
+            while !isDone {
+                for item in try await worker.next(count: 10, blockSeconds: 1) ?? [] {
+                    if item.number == 3 {
+                        taken += 1
+                        continue
+                    }
+                    let entry = try #require(QueueEntry(item.payload))
+                    var line = ItemJSON(
+                        source: entry.source.source, recipe: entry.recipes[0].canonical, outcome: .rendered)
+                    line.written = true
+                    _ = try await worker.complete(item, Array(line.line.utf8))
+                }
+                isDone = Self.lines(folder).count == 24
+            }
+            let ended = await batch.end
+            #expect(ended.exit == 1 && taken == 2, "\(ended.errors)")
+            let failed = Self.lines(folder).filter { $0.outcome == .failed }
+            #expect(failed.map(\.error?.code) == [.abandoned] && failed[0].recipe == "thumbnail:20x20")
+            #expect(
+                failed[0].source.hasPrefix(Self.originals) && ended.errors.contains("no worker finished it in 2 tries"))
+            worker.close()
+        }
+
+        @Test func `a batch whose command was killed goes on where it was`() async throws {
+            let redis = try RedisTestServer()
+            let folder = ScratchFolder()
+            let first = try ChildProgram(Self.words(redis, folder, [Self.originals]), folder: folder.path)
+            let told = await first.tells("--attach ")
+            let id = String(try #require(told.firstRange(of: "--attach ").map { told[$0.upperBound...].prefix(16) }))
+            let worker = BatchWorker(RedisConnection.Configuration(try RedisURL(redis.url)))
+            var left = 7
+            while left > 0 {
+                for item in try await worker.next(count: left, blockSeconds: 1) ?? [] {
+                    left -= 1
+                    let entry = try #require(QueueEntry(item.payload))
+                    var line = ItemJSON(
+                        source: entry.source.source, recipe: entry.recipes[0].canonical, outcome: .rendered)
+                    line.written = true
+                    #expect(try await worker.complete(item, Array(line.line.utf8)))
+                }
+            }
+            try await eventually { Self.lines(folder).count >= 3 }
+            first.signal(SIGKILL)
+            _ = await first.end
+            let other = try await ChildProgram.run(
+                Self.words(redis, folder, [Self.originals + "/grey.jpg"], ["--attach", id]), folder: folder.path)
+            #expect(other.exit == 2 && other.errors.contains("has other inputs"), "\(other.errors)")
+            let real = try Self.worker(redis, folder, "one", ["--batch", id])
+            let ended = try await ChildProgram.run(
+                Self.words(redis, folder, [Self.originals], ["--attach", id]), folder: folder.path)
+            #expect(ended.exit == 0 && ended.text.contains(#""items":24"#), "\(ended.errors)\(ended.text)")
+            let lines = Self.lines(folder)
+            #expect(lines.count == 24 && Set(lines.map(\.source)).count == 24)
+            #expect(folder.names("out").count == 17)
+            // The batch is gone, which a worker of it alone is told, or it saw its end before.
+            #expect([0, 2].contains(await real.end.exit))
+            worker.close()
+        }
+
+        @Test(.enabled(if: S3Servers.areInstalled, "scripts/install-s3-servers"))
+        func `workers write into a bucket`() async throws {
+            let redis = try RedisTestServer()
+            let folder = ScratchFolder()
+            mkdir(folder("store"), 0o700)
+            mkdir(folder("store/small"), 0o700)
+            let (store, endpoint) = try S3Servers.rclone(folder("store"), isShared: false)
+            store.readOn()
+            defer { store.stop() }
+            _ = folder.write(
+                "s3: {endpoint: '\(endpoint)', accessKey: ACCESSKEY, secretKey: SECRETKEY}\nallowPrivateAddresses: true\n",
+                to: "pipectl.yaml")
+            let config = ["--config", folder("pipectl.yaml")]
+            let worker = try Self.worker(redis, folder, "one", config)
+            let ended = try await ChildProgram.run(
+                [
+                    "batch", Self.originals + "/grey.jpg", Self.originals + "/night-tiny.jpg", "-r", "thumbnail:20,png",
+                    "-o", "s3://small/2026", "--queue", redis.url, "--cache", folder("submitter"), "--report",
+                    folder("report.jsonl"),
+                ] + config, folder: folder.path)
+            #expect(ended.exit == 0, "\(ended.errors)")
+            #expect(
+                Set(Self.lines(folder).compactMap(\.output))
+                    == ["s3://small/2026/grey-1.png", "s3://small/2026/night-tiny-2.png"])
+            worker.signal(SIGTERM)
+            #expect(await worker.end.exit == 0)
+        }
+
+        @Test(arguments: [
+            (["--queue", "http://a.test"], "redis://"), (["--queue", "redis://:p/w@a.test"], "password"),
+            (["--queue", "redis://127.0.0.1:1", "--name", "{stem}.png"], "{index}"),
+            (["--queue", "redis://127.0.0.1:1", "--gallery", "g.html"], "--gallery"),
+            (["--queue", "redis://127.0.0.1:1", "--attach", "12"], "16 hexadecimal"), (["--attach", "12"], "--queue"),
+            (["--queue", "redis://127.0.0.1:1", "--tries", "0"], "1 to 1000"),
+        ]) func `what cannot be queued is a usage error`(_ words: [String], _ says: String) async throws {
+            let folder = ScratchFolder()
+            let ended = try await ChildProgram.run(
+                ["batch", Self.originals, "-r", "png", "-o", folder("out"), "--cache", folder("cache")] + words,
+                folder: folder.path)
+            #expect(ended.exit == 2 && ended.errors.contains(says) && !ended.errors.contains("p/w"), "\(ended.errors)")
+        }
+    }
+}
+
+/// Items of a batch as they travel.
+struct QueueTextTests {
+    @Test func `a line of a report is read as it was written`() throws {
+        var line = ItemJSON(source: "http://a.test/é \"1\"", recipe: "thumbnail:20", outcome: .failed)
+        #expect(ItemJSON(line: line.line) == line)
+        line.error = BatchFailure(code: .abandoned, message: "two\nlines")
+        #expect(ItemJSON(line: line.line) == line)
+        line = ItemJSON(source: "a", recipe: "png", outcome: .remote)
+        (line.key, line.output, line.written, line.originalOutcome) = ("k", "o/é", false, .network)
+        (line.collapsed, line.damaged, line.bytes, line.width, line.height) = (true, true, 1, 2, 3)
+        (line.format, line.digest, line.milliseconds) = ("png", "d", Timings(queue: 1.5, fetch: 2, total: 3.25))
+        #expect(ItemJSON(line: line.line) == line)
+        for text in ["", "{}", #"{"source":"a","recipe":"b","outcome":"lost"}"#, String(line.line.dropLast())] {
+            #expect(ItemJSON(line: text) == nil)
+        }
+    }
+
+    @Test func `an entry of a queue is read as it was written`() throws {
+        var source = BatchSource(source: "s3://b/é.jpg", folder: "2026/a", name: "n-{index}.{ext}")
+        source.isFound = true
+        let items = ["@card", "png"].map {
+            BatchItem(source: source, index: 7, written: $0, canonical: "c \($0)", hasSeveralRecipes: true)
+        }
+        let entry = try #require(QueueEntry(items))
+        #expect(QueueEntry(entry.bytes) == entry && entry.items.map(\.canonical) == ["c @card", "c png"])
+        #expect(QueueEntry(Array("{\"version\":2}".utf8)) == nil && QueueEntry([UInt8]()) == nil)
+        let options = QueueOptions(
+            output: "/o", cacheControl: "max-age=1", nameTemplate: "{key}", policy: .reload, inputs: "i")
+        #expect(QueueOptions(options.bytes) == options)
+    }
+}
