@@ -14,6 +14,7 @@ final class PurgeFeed: PurgeNews {
         /// Purges that the others have not been told of.
         var waiting: [Purge] = []
         var isTelling = false
+        var wasAway = false
     }
 
     private let configuration: FleetConfiguration
@@ -178,12 +179,13 @@ final class PurgeFeed: PurgeNews {
                 // Those missed while it was away come first.
                 until.store(0, ordering: .releasing)
                 let wasAway = state.withLock { state in
-                    defer { state.status.isConnected = true }
-                    return !state.status.isConnected
+                    state.status.isConnected = true
+                    defer { state.wasAway = false }
+                    return state.wasAway
                 }
                 if wasAway { warn("purges by other machines are carried out again: \(configuration.redis) answers") }
             case .disconnected(let error):
-                state.withLock { $0.status.isConnected = false }
+                state.withLock { ($0.status.isConnected, $0.wasAway) = (false, true) }
                 until.store(.max, ordering: .releasing)
                 isLate.store(false, ordering: .relaxed)
                 warn("purges by other machines are not known, and what is stored answers: \(error)")

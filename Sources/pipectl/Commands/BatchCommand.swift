@@ -210,7 +210,7 @@ struct BatchCommand: AsyncParsableCommand {
 struct PipelineBatch: BatchRendering {
     let pipeline: ImagePipeline
     let policy: CachePolicy?
-    /// nil if nobody reads what was written.
+    /// nil for a worker of a queue, whose input is none of its business.
     let outputs: OwnOutputs?
 
     func render(source: BatchSource, recipe text: String) async -> BatchOutcome {

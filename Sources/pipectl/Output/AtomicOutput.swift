@@ -124,11 +124,13 @@ struct AtomicFile: ~Copyable {
     private let temporary: String
     private var file: Int32
     private static let counter = Atomic<Int>(0)
+    /// Another machine may write to the same folder, with the same process ID.
+    private static let process = "\(getpid())-" + String(UInt64.random(in: .min ... .max), radix: 16)
 
     init(path: String, makeFolders: Bool = false) throws(FileError) {
         let folder = path.splitAtLastSlash?.folder
         let number = Self.counter.wrappingAdd(1, ordering: .relaxed).newValue
-        let name = (folder.map { $0 + "/" } ?? "") + ".pipectl-\(getpid())-\(number).tmp"
+        let name = (folder.map { $0 + "/" } ?? "") + ".pipectl-\(Self.process)-\(number).tmp"
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
         var file = open(name, flags, 0o666)
         if file < 0, errno == ENOENT, makeFolders, let folder, !folder.isEmpty {

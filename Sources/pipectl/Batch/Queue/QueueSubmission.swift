@@ -5,7 +5,7 @@ import PipelineSupport
 /// Fills a queue with the items of a batch and reports what workers make of them, in order of completion.
 ///
 /// Inputs are read as the window of the queue allows. A line of the report is written before its result leaves the queue:
-/// whoever goes on after this process was killed loses none, and a report that is there already is gone on with.
+/// a process that goes on after this one was killed loses none, and a report that is there already is gone on with.
 struct QueueSubmission {
     let submitter: BatchSubmitter
     let options: BatchOptions
