@@ -204,6 +204,7 @@ extension CommandTests {
         @Test(arguments: [
             (["--queue", "http://a.test"], "redis://"), (["--queue", "redis://:p/w@a.test"], "password"),
             (["--queue", "redis://127.0.0.1:1", "--name", "{stem}.png"], "{index}"),
+            (["--queue", "redis://127.0.0.1:1", "--name", "{stem}{index}.png"], "apart from"),
             (["--queue", "redis://127.0.0.1:1", "--gallery", "g.html"], "--gallery"),
             (["--queue", "redis://127.0.0.1:1", "--attach", "12"], "16 hexadecimal"), (["--attach", "12"], "--queue"),
             (["--queue", "redis://127.0.0.1:1", "--tries", "0"], "1 to 1000"),

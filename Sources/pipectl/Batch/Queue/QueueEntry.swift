@@ -110,11 +110,16 @@ struct QueueOptions: Sendable, Hashable {
 
     /// Why several workers cannot name their outputs by a template; nil if they can.
     static func refusal(ofTemplate template: String?) -> String? {
-        guard let template, template.firstRange(of: "{index}") == nil, template.firstRange(of: "{key}") == nil else {
-            return nil
+        guard let template, template.firstRange(of: "{key}") == nil else { return nil }
+        if let place = template.firstRange(of: "{index}") {
+            // {stem}{index} is a12 for a1 and 2, and for a and 12.
+            let neighbours = [template[..<place.lowerBound].last, template[place.upperBound...].first]
+            if neighbours.allSatisfy({ $0.map { !"0123456789{}".contains($0) } ?? true }) { return nil }
         }
-        return
-            "--name needs {index} or {key} with --queue: several workers write at once, and none knows the others' names"
+        return """
+            --name needs {key} with --queue, or {index} apart from digits and other placeholders: several workers write at \
+            once, and none knows the others' names
+            """
     }
 }
 
