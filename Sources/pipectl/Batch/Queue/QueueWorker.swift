@@ -17,7 +17,7 @@ struct QueueWorker: Sendable {
     private struct State {
         var held: [LeasedItem] = []
         /// By batch; of those that are gone too.
-        var options: [BatchID: QueueOptions] = [:]
+        var options: [BatchID: [UInt8]] = [:]
         /// Why nothing can be rendered here.
         var unable: BatchFailure?
         var hasRendered = false
@@ -78,19 +78,25 @@ struct QueueWorker: Sendable {
 
     /// Keeps the leases of what is held, three times a lease.
     private func extend(_ run: Run) async {
+        var extended = ContinuousClock.now
         while !Task.isCancelled {
             let held = run.state.withLock { $0.held }
-            let lease = held.map(\.leaseSeconds).min() ?? 3
-            try? await Task.sleep(for: .seconds(min(lease, 3) / 3))
+            let third = (held.map(\.leaseSeconds).min() ?? 3) / 3
+            // What is taken meanwhile may have a shorter lease.
+            try? await Task.sleep(for: .seconds(min(third, 1)))
+            guard !held.isEmpty, extended.duration(to: .now) >= .seconds(third) else { continue }
+            extended = .now
             // A server that is away is asked again a third later.
-            if !held.isEmpty { _ = try? await worker.extend(held) }
+            _ = try? await worker.extend(held)
         }
     }
 
     private func work(_ item: LeasedItem, _ run: Run) async {
         let result: [UInt8]
         var isFailure = false
-        if let entry = QueueEntry(item.payload), let options = await options(of: item.batch, run) {
+        // nil: the batch is gone, or the queue did not answer until this worker was to end.
+        guard let options = await options(of: item.batch, run) else { return }
+        if let entry = QueueEntry(item.payload), let options = QueueOptions(options) {
             guard let lines = await lines(of: entry, options, run) else {
                 _ = try? await worker.release([item])
                 return
@@ -109,12 +115,12 @@ struct QueueWorker: Sendable {
         if isDone == true { run.state.withLock { $0.done += 1 } }
     }
 
-    private func options(of batch: BatchID, _ run: Run) async -> QueueOptions? {
+    private func options(of batch: BatchID, _ run: Run) async -> [UInt8]? {
         if let known = run.state.withLock({ $0.options[batch] }) { return known }
         let state = try? await QueueConnection.untilItAnswers { () async throws(BatchError) in
             try await worker.state(of: batch)
         }
-        guard let state, let options = QueueOptions(state.options) else { return nil }
+        guard let options = state?.options else { return nil }
         run.state.withLock { state in
             if state.options.count >= Self.mostOptions { state.options = [:] }
             state.options[batch] = options
