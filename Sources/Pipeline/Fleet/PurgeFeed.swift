@@ -80,14 +80,15 @@ final class PurgeFeed: PurgeNews {
         return false
     }
 
-    private func publish(_ purge: Purge) async -> Bool {
+    /// - Parameter isFirst: whether a failure has not been told of.
+    private func publish(_ purge: Purge, isFirst: Bool = true) async -> Bool {
         do throws(RedisError) {
             for part in purge.parts { _ = try await stream.publish(part, from: node, on: connection) }
             state.withLock { $0.status.told += 1 }
             return true
         } catch {
             // The others are told again: a purge that is carried out twice does no harm.
-            if error.code != .cancelled { warn("the fleet is not told of a purge yet: \(error)") }
+            if isFirst, error.code != .cancelled { warn("the fleet is not told of a purge yet: \(error)") }
             return false
         }
     }
@@ -101,7 +102,7 @@ final class PurgeFeed: PurgeNews {
         }
         guard begins else { return }
         while let next = state.withLock({ $0.waiting.first }) {
-            guard await publish(next) else { break }
+            guard await publish(next, isFirst: false) else { break }
             state.withLock { if $0.waiting.first == next { $0.waiting.removeFirst() } }
         }
         state.withLock { $0.isTelling = false }
@@ -205,7 +206,9 @@ final class PurgeFeed: PurgeNews {
     func close() async {
         await tellWaiting()
         let left = status.waiting
-        if left > 0 { warn("\(left) purges were not told to the fleet, whose server cannot be reached: purge again") }
+        if left > 0 {
+            warn("the fleet was not told of \(left) purges, since its server cannot be reached: purge again")
+        }
         connection.close()
     }
 }

@@ -19,7 +19,7 @@ struct BatchCommand: AsyncParsableCommand {
               pipectl batch photos/ -r thumbnail:200 -o out --gallery out/index.html
               pipectl batch s3://photos/2026/ -r thumbnail:200 -o s3://small/2026
               find . -name '*.png' | pipectl batch - -r png -o out --name '{index}.{ext}'
-              pipectl batch photos/ -r thumbnail:200 -o /srv/out --queue redis://redis.example
+              pipectl batch a.csv -o s3://small/2026 --queue redis://redis.example
             """)
 
     @Argument(
