@@ -72,12 +72,24 @@ final class PurgeFeed: PurgeNews {
     ///
     /// - Returns: whether they were told; otherwise they will be once the server can be reached.
     func tell(_ purge: Purge) async -> Bool {
-        if await publish(purge) { return true }
+        // A server that does not even refuse would be waited for.
+        let isAway = until.load(ordering: .acquiring) == .max
+        if !isAway, await publish(purge) { return true }
+        wait(purge)
+        return false
+    }
+
+    /// Tells the others behind the answer.
+    func tellLater(_ purge: Purge) {
+        wait(purge)
+        Task { await tellWaiting() }
+    }
+
+    private func wait(_ purge: Purge) {
         state.withLock { state in
             state.waiting.append(purge)
             if state.waiting.count > Self.mostWaiting { state.waiting = [.unknown] }
         }
-        return false
     }
 
     /// - Parameter isFirst: whether a failure has not been told of.
@@ -204,6 +216,7 @@ final class PurgeFeed: PurgeNews {
 
     /// Tries once more to tell of what waits, and ends the connection.
     func close() async {
+        while state.withLock({ $0.isTelling }) { try? await Task.sleep(for: .seconds(Self.pollSeconds)) }
         await tellWaiting()
         let left = status.waiting
         if left > 0 {

@@ -24,7 +24,9 @@ struct Purger: Sendable {
     /// Purges a source that a request has changed. The request has been answered already, so errors are counted and logged
     /// like any other, and memory is purged regardless.
     func invalidate(_ source: String) async {
-        do throws(StoreError) { _ = try await self(Purge(sources: [source])) } catch { tiers.note(error) }
+        let purge = Purge(sources: [source])
+        do throws(StoreError) { _ = try await carryOut(purge) } catch { tiers.note(error) }
+        feed?.tellLater(purge)
     }
 
     /// - Parameter isOwn: whether this machine was asked for it.
