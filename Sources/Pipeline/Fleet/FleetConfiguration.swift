@@ -31,7 +31,7 @@ public struct FleetStatus: Sendable, Hashable {
     public internal(set) var isConnected = false
     /// The number of the last purge of the fleet that it has carried out; nil before it knows any.
     public internal(set) var number: Int?
-    /// Its own purges that wait to be told to the others.
+    /// Purges that this machine has yet to publish.
     public internal(set) var waiting = 0
     /// Its own purges that were told.
     public internal(set) var told = 0

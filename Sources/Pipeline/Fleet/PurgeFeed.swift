@@ -11,7 +11,7 @@ import Synchronization
 final class PurgeFeed: PurgeNews {
     private struct State {
         var status = FleetStatus()
-        /// Purges that the others have not been told of.
+        /// Purges that this machine has yet to publish.
         var waiting: [Purge] = []
         var isTelling = false
         var wasAway = false
@@ -92,7 +92,7 @@ final class PurgeFeed: PurgeNews {
         }
     }
 
-    /// - Parameter isFirst: whether a failure has not been told of.
+    /// - Parameter isFirst: whether to log a failure; false for a repeated attempt.
     private func publish(_ purge: Purge, isFirst: Bool = true) async -> Bool {
         do throws(RedisError) {
             for part in purge.parts { _ = try await stream.publish(part, from: node, on: connection) }
@@ -226,7 +226,7 @@ final class PurgeFeed: PurgeNews {
     }
 }
 
-/// The task that follows the purges of a fleet, for as long as somebody holds it.
+/// The task that follows the purges of a fleet. It is cancelled when its pipeline is released.
 final class FleetFollower: Sendable {
     let feed: PurgeFeed
     private let task: Task<Void, Never>

@@ -210,7 +210,7 @@ struct BatchCommand: AsyncParsableCommand {
 struct PipelineBatch: BatchRendering {
     let pipeline: ImagePipeline
     let policy: CachePolicy?
-    /// nil for a worker of a queue, whose input is none of its business.
+    /// nil for a worker of a queue, which reads no inputs.
     let outputs: OwnOutputs?
 
     func render(source: BatchSource, recipe text: String) async -> BatchOutcome {
