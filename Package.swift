@@ -19,19 +19,18 @@ let package = Package(
     products: [
         .library(name: "Variants", targets: ["Variants"]),
         .library(name: "Pipeline", targets: ["Pipeline"]),
+        .library(name: "PipelineService", targets: ["PipelineService"]),
         .library(name: "CacheTierConformance", targets: ["CacheTierConformance"]),
         .library(name: "TransportConformance", targets: ["TransportConformance"]),
         .library(name: "ImageServer", targets: ["ImageServer"]),
         .executable(name: "pipectl", targets: ["pipectl"]),
     ],
     traits: [
-        .default(enabledTraits: ["TLS"]),
         .trait(
-            name: "TLS", description: "`pipectl serve` speaks TLS and HTTP/2 (the settings server.tls, server.http2)"),
+            name: "TLS", description: "`pipectl serve` speaks TLS and HTTP/2 (the settings server.tls, server.http2)")
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
-        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -44,6 +43,7 @@ let package = Package(
     targets: [
         .target(name: "CCurl", linkerSettings: [.linkedLibrary("dl")]),
         .systemLibrary(name: "CWebP", pkgConfig: "libwebp", providers: [.apt(["libwebp-dev"])]),
+        .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev"])]),
         .target(name: "CVips", linkerSettings: [.linkedLibrary("dl")]),
@@ -55,8 +55,7 @@ let package = Package(
         .target(name: "CResample"),
         .target(name: "CSandbox", cSettings: [.define("_GNU_SOURCE")]),
         .target(
-            name: "PipelineSupport", dependencies: [.product(name: "Crypto", package: "swift-crypto")],
-            swiftSettings: settings),
+            name: "PipelineSupport", dependencies: ["CCrypto"], swiftSettings: settings),
         .target(
             name: "Variants", dependencies: ["PipelineSupport", "CResample", "CSandbox", "CVips", "CWebP"],
             swiftSettings: settings),
@@ -65,14 +64,12 @@ let package = Package(
             name: "PipelineFetching",
             dependencies: [
                 "HTTPCaching", "PipelineSupport", "CCurl", "CSandbox",
-                .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),
         .target(
             name: "PipelineCaching",
             dependencies: [
                 "HTTPCaching", "PipelineSupport", "CChecksum", "CSQLite",
-                .product(name: "Crypto", package: "swift-crypto"),
             ],
             swiftSettings: settings),
         .target(
@@ -83,11 +80,13 @@ let package = Package(
                 "CCodings", "HTTPCaching", "PipelineCaching", "PipelineFetching", "PipelineFleet", "PipelineSupport",
                 "Variants",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
+            swiftSettings: settings),
+        .target(
+            name: "PipelineService",
+            dependencies: ["Pipeline", .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")],
             swiftSettings: settings),
         .target(
             name: "ImageServer",
@@ -95,7 +94,6 @@ let package = Package(
                 "CPage", "HTTPCaching", "Pipeline", "PipelineCaching", "PipelineFetching", "PipelineSupport",
                 "Variants",
                 .product(name: "CoreMetrics", package: "swift-metrics"),
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ],
             swiftSettings: settings),
@@ -124,10 +122,6 @@ let package = Package(
         .executableTarget(
             name: "sample-origin", dependencies: ["TestSupport"], path: "samples/Origin", swiftSettings: settings),
         .executableTarget(
-            name: "sign-path", dependencies: [.product(name: "Crypto", package: "swift-crypto")],
-            path: "samples/signers", exclude: ["sign.mjs", "sign.py", "sign.sh", "vectors.tsv"],
-            packageAccess: false, swiftSettings: settings),
-        .executableTarget(
             name: "thumbnail-folder", dependencies: ["Pipeline", "Variants"],
             path: "samples/programs/ThumbnailFolder", packageAccess: false, swiftSettings: settings),
         .executableTarget(
@@ -150,7 +144,7 @@ let package = Package(
         .executableTarget(
             name: "store-worker",
             dependencies: [
-                "FaultyCalls", "Pipeline", "TestSupport", "Variants", .product(name: "Crypto", package: "swift-crypto"),
+                "FaultyCalls", "Pipeline", "PipelineSupport", "TestSupport", "Variants",
             ],
             path: "Tests/StoreWorker", swiftSettings: settings),
         .systemLibrary(
@@ -162,8 +156,8 @@ let package = Package(
         ),
         .target(
             name: "CacheTierConformance",
-            dependencies: ["Pipeline", .product(name: "Crypto", package: "swift-crypto")],
-            path: "Tests/CacheTierConformance", packageAccess: false, swiftSettings: settings),
+            dependencies: ["CCrypto", "Pipeline"], path: "Tests/CacheTierConformance", packageAccess: false,
+            swiftSettings: settings),
         .target(
             name: "TransportConformance", dependencies: ["Pipeline"], path: "Tests/TransportConformance",
             packageAccess: false, swiftSettings: settings),
@@ -175,7 +169,7 @@ let package = Package(
             name: "PipelineTests",
             dependencies: [
                 "CacheTierConformance", "HTTPCaching", "Pipeline", "PipelineCaching", "PipelineFetching",
-                "PipelineSupport", "TransportConformance", "Variants", "CChecksum", "TestSupport",
+                "PipelineService", "PipelineSupport", "TransportConformance", "Variants", "CChecksum", "TestSupport",
                 .product(name: "InMemoryLogging", package: "swift-log"),
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
@@ -199,7 +193,6 @@ let package = Package(
             dependencies: [
                 "pipectl", "HTTPCaching", "ImageServer", "ImageServerNIO", "PipelineFleet", "PipelineSupport",
                 "TestSupport", "CSQLite",
-                .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: settings),

@@ -6,6 +6,7 @@ let package = Package(
     dependencies: [
         // A program outside this repository depends on its URL and a version.
         .package(name: "image-pipeline", path: ".."),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
     ],
     targets: [
@@ -15,8 +16,12 @@ let package = Package(
                 .product(name: "Hummingbird", package: "hummingbird"),
                 .product(name: "ImageServer", package: "image-pipeline"),
                 .product(name: "Pipeline", package: "image-pipeline"),
+                .product(name: "PipelineService", package: "image-pipeline"),
                 .product(name: "Variants", package: "image-pipeline"),
             ],
-            path: "hummingbird")
+            path: "hummingbird"),
+        // Signs paths without the library, as docs/signing.md describes it.
+        .executableTarget(
+            name: "sign-path", dependencies: [.product(name: "Crypto", package: "swift-crypto")], path: "sign-path"),
     ]
 )

@@ -1,6 +1,7 @@
 import Hummingbird
 import ImageServer
 import Pipeline
+import PipelineService
 
 /// A Hummingbird application with pictures below `/images`, uploads below `/photos`, and routes of its own.
 @main struct ImageApp {

@@ -1,5 +1,5 @@
-import Crypto
 import HTTPCaching
+import PipelineSupport
 
 /// The secret by which an operator proves to be one: the setting `adminToken`. Requests carry it as
 /// `Authorization: Bearer` (RFC 6750 §2.1).
@@ -8,7 +8,7 @@ package struct AdminToken: Sendable {
     package static let leastBytes = 16
 
     /// Compared in place of the token: two digests compare in constant time, whatever the lengths.
-    private let digest: SHA256.Digest
+    private let digest: [UInt8]
 
     /// nil if it is shorter than `leastBytes`, or holds what a field's value cannot: visible ASCII only.
     package init?(_ text: String) {
@@ -18,7 +18,7 @@ package struct AdminToken: Sendable {
         digest = Self.digest(text)
     }
 
-    private static func digest(_ text: String) -> SHA256.Digest { SHA256.hash(data: Array(text.utf8)) }
+    private static func digest(_ text: String) -> [UInt8] { SHA256.digest(of: Array(text.utf8)) }
 
     /// Whether a request carries it, in a single field.
     func isIn(_ fields: [HeaderField]) -> Bool {
@@ -26,7 +26,7 @@ package struct AdminToken: Sendable {
         guard values.count == 1, let space = values[0].firstIndex(of: " "),
             FieldLines.isSameName(String(values[0][..<space]), "Bearer")
         else { return false }
-        return Self.digest(values[0][space...].trimmingSpace()) == digest
+        return areEqualInConstantTime(Self.digest(values[0][space...].trimmingSpace()), digest)
     }
 
     /// Throws a 403 if the server has no token, and a 401 if the request does not carry it.

@@ -1,4 +1,3 @@
-import Crypto
 import HTTPCaching
 import PipelineSupport
 
@@ -77,7 +76,7 @@ public struct SigningKey: Sendable {
 
     /// The name that signatures refer to it by: `[A-Za-z0-9_-]{1,32}`.
     public let id: String
-    private let key: SymmetricKey
+    private let key: [UInt8]
 
     /// The fewest bytes a key may have.
     public static let leastBytes = 16
@@ -99,7 +98,7 @@ public struct SigningKey: Sendable {
                     + "(`openssl rand -hex 32`)")
         }
         self.id = id
-        key = SymmetricKey(data: bytes)
+        key = bytes
     }
 
     /// The signed form of a path.
@@ -110,8 +109,8 @@ public struct SigningKey: Sendable {
     ///   - expiry: Unix seconds from which the path is refused.
     package func path(_ route: String, _ segments: [String], expiry: Int? = nil) -> String {
         let rest = segments.map { "/" + $0 }.joined() + (expiry.map { "?exp=\($0)" } ?? "")
-        let code = HMAC<SHA256>.authenticationCode(for: Array("/\(route)\(rest)".utf8), using: key)
-        return "/\(route)/\(id).\(PercentText.base64URL(Array(code)))\(rest)"
+        let code = hmacSHA256(Array("/\(route)\(rest)".utf8), key: key)
+        return "/\(route)/\(id).\(PercentText.base64URL(code))\(rest)"
     }
 
     /// The signed path of a variant, below the mount point.
@@ -136,7 +135,7 @@ public struct SigningKey: Sendable {
 
     /// Takes the same time for every code of the right length.
     fileprivate func isValid(_ code: [UInt8], for text: [UInt8]) -> Bool {
-        HMAC<SHA256>.isValidAuthenticationCode(code, authenticating: text, using: key)
+        areEqualInConstantTime(code, hmacSHA256(text, key: key))
     }
 
     private static func bytes(_ hex: String) -> [UInt8]? {

@@ -1,5 +1,4 @@
 public import PipelineSupport
-import struct Crypto.SHA256
 
 /// The body of an entry: in memory, or in a file if it is long.
 public enum EntryBody: Sendable {
@@ -47,7 +46,7 @@ public enum EntryBody: Sendable {
         case .file(let file):
             var hash = SHA256()
             let isWhole = file.forEachPiece { piece in
-                hash.update(bufferPointer: piece)
+                hash.update(piece)
                 return true
             }
             return isWhole ? hex(hash.finalize()) : nil

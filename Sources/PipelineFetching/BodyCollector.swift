@@ -1,5 +1,4 @@
 import PipelineSupport
-import struct Crypto.SHA256
 
 /// Collects a body as it arrives, and computes its digest: in memory, and beyond a size in a file.
 ///
@@ -93,7 +92,7 @@ final class BodyCollector: @unchecked Sendable {
     private static let emptyDigest = sha256Hex([UInt8]())
 
     private func updateWithRest(_ hash: inout SHA256) {
-        bytes.withUnsafeBytes { hash.update(bufferPointer: UnsafeRawBufferPointer(rebasing: $0.suffix(unhashed))) }
+        bytes.withUnsafeBytes { hash.update(UnsafeRawBufferPointer(rebasing: $0.suffix(unhashed))) }
     }
 
     private func hashRest() {

@@ -1,17 +1,5 @@
-package import enum Crypto.Insecure
-package import struct Crypto.SHA256
-
-/// SHA-256 as 64 lower-case hexadecimal digits.
-package func sha256Hex(_ bytes: [UInt8]) -> String { hex(SHA256.hash(data: bytes)) }
-
-/// MD5, which stores name and check objects by: no protection from anybody.
-package func md5(_ bytes: [UInt8]) -> [UInt8] { Array(Insecure.MD5.hash(data: bytes)) }
-
-/// SHA-256 of UTF-8 text, as 64 lower-case hexadecimal digits.
-package func sha256Hex(_ text: String) -> String { sha256Hex(Array(text.utf8)) }
-
-/// Lower-case hexadecimal digits.
-package func hex(_ digest: SHA256.Digest) -> String { digest.withUnsafeBytes { hex($0) } }
+/// Lower-case hexadecimal digits, two a byte.
+package func hex(_ bytes: [UInt8]) -> String { bytes.withUnsafeBytes { hex($0) } }
 
 /// Lower-case hexadecimal digits, two a byte.
 package func hex(_ bytes: UnsafeRawBufferPointer) -> String {

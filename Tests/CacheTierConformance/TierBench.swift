@@ -1,6 +1,6 @@
 import Pipeline
 import Synchronization
-import struct Crypto.SHA256
+import CCrypto
 
 /// A tier being checked, with short ways to ask it.
 final class TierBench: Sendable {
@@ -81,7 +81,9 @@ func sample(_ count: Int, seed: Int) -> [UInt8] {
 
 /// SHA-256 as 64 lower-case hexadecimal digits.
 func digest(_ bytes: [UInt8]) -> String {
-    SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+    var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
+    SHA256(bytes, bytes.count, &digest)
+    return digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }
 
 /// The key of the variant of this name.

@@ -1,5 +1,5 @@
-import struct Crypto.SHA256
 import Pipeline
+import PipelineSupport
 import Variants
 
 /// What workers store: everything is derived from a seed, so that a reader knows what it must find.
@@ -19,12 +19,8 @@ enum Contents {
         return bytes
     }
 
-    static func digest(_ bytes: [UInt8]) -> String { hex(SHA256.hash(data: bytes)) }
+    static func digest(_ bytes: [UInt8]) -> String { sha256Hex(bytes) }
     static func digest(_ seed: Int) -> String { digest(body(seed)) }
-
-    private static func hex(_ bytes: some Sequence<UInt8>) -> String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    }
 
     static func key(_ worker: Int, _ number: Int) -> String { digest(Array("\(worker)/\(number)".utf8)) }
     /// The seed of the original of a variant: a key determines its original, which several workers share.

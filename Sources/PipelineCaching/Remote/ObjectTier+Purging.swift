@@ -85,7 +85,7 @@ extension ObjectTier {
     /// 32 hexadecimal digits that no other purge has.
     private static func random() -> String {
         var generator = SystemRandomNumberGenerator()
-        return (0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) }.withUnsafeBytes { hex($0) }
+        return hex((0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) })
     }
 }
 

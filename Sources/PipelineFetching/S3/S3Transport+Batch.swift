@@ -37,7 +37,7 @@ extension S3Transport {
         case 200, 206:
             // The entity tag is no MD5 where the store encrypts with keys of a service.
             let isSame =
-                response.fields.first("etag") == "\"\(md5(bytes).withUnsafeBytes { hex($0) })\""
+                response.fields.first("etag") == "\"\(hex(md5(bytes)))\""
                 || response.fields.first("x-amz-meta-sha256") == sha256Hex(bytes)
             return isSame && fields.allSatisfy { response.fields.first($0.name) == $0.value }
         case 416: return false  // An empty one.

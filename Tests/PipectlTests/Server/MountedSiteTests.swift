@@ -13,15 +13,12 @@ extension CommandTests {
         enum Server: String, CaseIterable, Sendable {
             case pipectl, hummingbird
 
-            /// Where `swift build --package-path Examples` puts the application, or `IMAGE_APP` names it. With
-            /// `IMAGE_APP` set it must be there.
-            static let application =
-                getenv("IMAGE_APP").map { String(cString: $0) }
-                ?? Samples.folder + "/../Examples/.build/debug/image-app"
+            /// Where `swift build --package-path Examples` puts a program. With `EXAMPLES=1` it must be there.
+            static func example(_ name: String) -> String { Samples.folder + "/../Examples/.build/debug/" + name }
+            static let application = example("image-app")
+            static let areExamplesBuilt = getenv("EXAMPLES") != nil || access(application, X_OK) == 0
 
-            static let built = allCases.filter {
-                $0 == .pipectl || getenv("IMAGE_APP") != nil || access(application, X_OK) == 0
-            }
+            static let built = allCases.filter { $0 == .pipectl || areExamplesBuilt }
         }
 
         /// A server that answers, and what stands before the site's paths.

@@ -5,6 +5,7 @@ import Logging
 import MetricsTestKit
 import PipelineCaching
 import PipelineFetching
+import PipelineService
 import ServiceLifecycle
 import TestSupport
 import Testing

@@ -1,7 +1,7 @@
 @testable import HTTPCaching
 @testable import PipelineCaching
-import struct Crypto.SHA256
 import Glibc
+import PipelineSupport
 import Testing
 import Variants
 
@@ -66,9 +66,7 @@ func removeTree(_ path: String) {
     remove(path)
 }
 
-func digest(_ bytes: [UInt8]) -> String {
-    SHA256.hash(data: bytes).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-}
+func digest(_ bytes: [UInt8]) -> String { sha256Hex(bytes) }
 
 func bytes(_ count: Int, seed: Int) -> [UInt8] {
     var state = UInt64(truncatingIfNeeded: seed) &* 0x9E37_79B9_7F4A_7C15 | 1

@@ -1,3 +1,4 @@
+public import Pipeline
 public import ServiceLifecycle
 
 extension ImagePipeline: Service {

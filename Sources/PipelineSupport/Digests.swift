@@ -1,0 +1,53 @@
+import CCrypto
+
+/// SHA-256 (FIPS 180-4) of bytes that come in pieces; libcrypto computes it, with the processor's instructions for it.
+package struct SHA256: Sendable {
+    private var state = SHA256_CTX()
+
+    package init() { SHA256_Init(&state) }
+
+    package mutating func update(_ piece: UnsafeRawBufferPointer) {
+        SHA256_Update(&state, piece.baseAddress, piece.count)
+    }
+
+    /// The digest's 32 bytes. The value is used up.
+    package consuming func finalize() -> [UInt8] {
+        [UInt8](unsafeUninitializedCapacity: Int(SHA256_DIGEST_LENGTH)) { bytes, count in
+            SHA256_Final(bytes.baseAddress, &state)
+            count = bytes.count
+        }
+    }
+
+    package static func digest(of bytes: [UInt8]) -> [UInt8] {
+        var running = SHA256()
+        bytes.withUnsafeBytes { running.update($0) }
+        return running.finalize()
+    }
+}
+
+/// SHA-256 as 64 lower-case hexadecimal digits.
+package func sha256Hex(_ bytes: [UInt8]) -> String { hex(SHA256.digest(of: bytes)) }
+
+/// SHA-256 of UTF-8 text, as 64 lower-case hexadecimal digits.
+package func sha256Hex(_ text: String) -> String { sha256Hex(Array(text.utf8)) }
+
+/// HMAC (RFC 2104) with SHA-256: 32 bytes.
+package func hmacSHA256(_ text: [UInt8], key: [UInt8]) -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: Int(SHA256_DIGEST_LENGTH)) { bytes, count in
+        HMAC(EVP_sha256(), key, Int32(key.count), text, text.count, bytes.baseAddress, nil)
+        count = bytes.count
+    }
+}
+
+/// MD5, which stores name and check objects by: no protection from anybody.
+package func md5(_ bytes: [UInt8]) -> [UInt8] {
+    [UInt8](unsafeUninitializedCapacity: Int(MD5_DIGEST_LENGTH)) { digest, count in
+        MD5(bytes, bytes.count, digest.baseAddress)
+        count = digest.count
+    }
+}
+
+/// Whether they are equal. The time it takes tells their lengths alone, not where they differ.
+package func areEqualInConstantTime(_ one: [UInt8], _ other: [UInt8]) -> Bool {
+    one.count == other.count && CRYPTO_memcmp(one, other, one.count) == 0
+}
