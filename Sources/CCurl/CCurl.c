@@ -19,6 +19,7 @@
     F(CURLcode, CURLE_FAILED_INIT, curl_easy_send, (CURL * easy, const void *bytes, size_t size, size_t *count), \
       (easy, bytes, size, count)) \
     F(const char *, "libcurl is missing", curl_easy_strerror, (CURLcode code), (code)) \
+    F(char *, "libcurl is missing", curl_version, (void), ()) \
     F(CURLM *, NULL, curl_multi_init, (void), ()) \
     F(CURLMcode, CURLM_INTERNAL_ERROR, curl_multi_cleanup, (CURLM * multi), (multi)) \
     F(CURLMcode, CURLM_INTERNAL_ERROR, curl_multi_add_handle, (CURLM * multi, CURL *easy), (multi, easy)) \

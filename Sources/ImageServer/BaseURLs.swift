@@ -15,6 +15,8 @@ public struct BaseURLs: Sendable, Hashable {
     }
 
     private let bases: [String: Base]
+    /// The name that sources without one have.
+    private let usual: String?
 
     /// Names that mean something else before a colon.
     private static let taken: Set<String> = ["http", "https", "s3", "b64", "file", "data", "id", "bytes", "sample"]
@@ -22,7 +24,7 @@ public struct BaseURLs: Sendable, Hashable {
     /// No names.
     public static let none = BaseURLs()
 
-    private init() { bases = [:] }
+    private init() { (bases, usual) = ([:], nil) }
 
     /// Opens the folders, which stay open as long as the value or a copy of it.
     ///
@@ -30,7 +32,9 @@ public struct BaseURLs: Sendable, Hashable {
     ///   - texts: http, https or s3 URLs by name, without credentials and query; a path is taken for a folder. Also
     ///     `file:///PATH` of a folder on this machine.
     ///   - followsLinks: whether symbolic links in folders may lead to other places below the same folder.
-    public init(_ texts: [String: String], followsLinks: Bool = false) throws(Refusal) {
+    ///   - usual: one of the names, for sources without one: with `photos` the source `a/b.jpg` is `photos:a/b.jpg`. nil, the
+    ///     default, refuses such sources.
+    public init(_ texts: [String: String], followsLinks: Bool = false, usual: String? = nil) throws(Refusal) {
         var bases: [String: Base] = [:]
         for (name, text) in texts.sorted(by: { $0.key < $1.key }) {
             guard Self.isName(name) else {
@@ -55,7 +59,9 @@ public struct BaseURLs: Sendable, Hashable {
             else { throw Refusal(text: "`\(name)` is no http, https, s3 or file URL without credentials and query") }
             bases[name] = .url(String(below.normalised.dropLast()), HostPolicy(allow: [pattern]))
         }
+        if let usual, bases[usual] == nil { throw Refusal(text: "no base URL is called `\(usual)`") }
         self.bases = bases
+        self.usual = usual
     }
 
     /// What a source stands for.
@@ -78,6 +84,10 @@ public struct BaseURLs: Sendable, Hashable {
     ///
     /// - Throws: `Problem`: 400 for a path that leads out of the base URL.
     func resolved(_ source: String) throws(Problem) -> Resolved {
+        // Neither a scheme nor a name can hold a slash (RFC 3986 §4.2).
+        if let usual, !source.utf8.prefix(while: { $0 != UInt8(ascii: "/") }).contains(UInt8(ascii: ":")) {
+            return try resolved("\(usual):\(source.hasPrefix("/") ? source.dropFirst() : source[...])")
+        }
         guard !bases.isEmpty, let colon = source.utf8.firstIndex(of: UInt8(ascii: ":")),
             let base = bases[String(source[..<colon])]
         else { return Resolved(text: source) }

@@ -68,7 +68,7 @@ struct HitQuery {
             }
             if !settings.forwarded.isEmpty, settings.forwarded.contains(field.name) { return nil }
         }
-        guard hosts == 1 else { return nil }
+        guard hosts == 1, settings.referrers.admits(fields) else { return nil }
     }
 }
 

@@ -80,6 +80,7 @@ extension Problem.Kind {
     static let adminOff = Self("admin-off", 403, "This server has no admin token")
     static let badSignature = Self("bad-signature", 403, "The URL is not signed for this server")
     static let forbidden = Self("forbidden", 403, "This is for the server's operators")
+    static let referrerRefused = Self("referrer-refused", 403, "The page that asks may not show this server's pictures")
     static let recipeNotAllowed = Self("recipe-not-allowed", 403, "This server does not make that recipe")
     static let sourceRefused = Self("source-refused", .sourceRefused, "The source is refused by policy")
     static let unknownPath = Self("unknown-path", 404, "There is nothing at this path")
@@ -112,7 +113,7 @@ extension Problem.Kind {
     /// Every kind, for the documentation.
     static let all: [Self] = [
         malformedRequest, invalidSource, invalidRecipe, missingMask, unauthorized, adminOff, badSignature, forbidden,
-        recipeNotAllowed, sourceRefused,
+        recipeNotAllowed, referrerRefused, sourceRefused,
         unknownPath, notFound, methodNotAllowed, requestTimeout, preconditionFailed, bodyTooLarge, overLimit,
         targetTooLong, notAnImage,
         undecodable, renderFailed, renderCrashed, tooManyRequests, fieldsTooLarge, internalError, unknownCoding,

@@ -12,6 +12,8 @@ public struct RecipeRules: Sendable {
     public var steps: Set<String>?
     /// The sizes of `thumbnail`; nil if there is no rule.
     public var sizes: SizeSteps?
+    /// Whose steps end every recipe that the site makes, presets included: a watermark. nil, the default, for none.
+    public var watermark: Recipe?
 
     public init() {}
 
@@ -19,6 +21,12 @@ public struct RecipeRules: Sendable {
     ///
     /// - Throws: `Problem`: 403 for one that the site does not make, 400 for a size that is no step.
     func admitted(_ recipe: Recipe, text: String) throws(Problem) -> Recipe {
+        var recipe = try checked(recipe, text: text)
+        if let watermark { recipe.steps += watermark.steps }
+        return recipe
+    }
+
+    private func checked(_ recipe: Recipe, text: String) throws(Problem) -> Recipe {
         if let allowed {
             guard allowed.contains(recipe) else {
                 throw Problem(.recipeNotAllowed, "only recipes in `recipes.allow` are made")

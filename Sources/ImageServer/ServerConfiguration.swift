@@ -35,8 +35,12 @@ public struct ServerConfiguration: Sendable {
     public var policy = CachePolicy.protocol
     /// How many requests that miss the caches each client may make; default nil: any number.
     public var rate: RateLimit?
-    /// Sent with a 404 or 422 of a variant in place of the problem's text; default nil.
+    /// Sent with a 404 or 422 of a variant in place of the problem's text, rendered by the request's recipe; default nil.
     public var fallback: FallbackPicture?
+    /// Fields that pictures, originals and descriptions carry besides the server's own; default none.
+    public var fields = AddedFields.none
+    /// The pages that may show what the server sends; default all.
+    public var referrers = ReferrerRule.all
     /// The client's fields that go to the origin.
     package var forwarded = ForwardedFields([])
     /// Methods besides GET and HEAD that go to the origin.

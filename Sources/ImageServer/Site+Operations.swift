@@ -69,7 +69,7 @@ extension Site {
             report(
                 metrics, "disk", [("original", disk.originals), ("variant", disk.variants), ("record", disk.records)])
         }
-        return text(metrics.text, type: "text/plain; version=0.0.4; charset=utf-8")
+        return text(metrics.text + ProcessMetrics.text, type: "text/plain; version=0.0.4; charset=utf-8")
     }
 
     static let folderPrefix = "image_pipeline_folder_"

@@ -35,6 +35,18 @@ public struct Site: Sendable {
     /// Whether folders of this machine are among the sources.
     package var hasFolders: Bool { !settings.baseURLs.folders.isEmpty }
 
+    /// What a target is below the mount point. Probes and `/metrics` are also answered where they are without one, since
+    /// they ask the server itself and not what stands before it.
+    ///
+    /// - Throws: `Problem`: 404 for a path outside the mount point.
+    package func below(_ target: String) throws(Problem) -> String {
+        if let below = ServerRequest.below(settings.mountPoint, target) { return below }
+        switch RouteName(target) {
+        case .health, .ready, .metrics: return target
+        default: throw ServerRequest.outside(settings.mountPoint)
+        }
+    }
+
     /// A fresh answer that memory holds, without suspending: for a server's event loops. nil if the request is to be
     /// answered by `respond(to:onInterim:)`.
     ///
@@ -98,7 +110,8 @@ public struct Site: Sendable {
         await traced(request) {
             let rule = RouteName(request.target)?.isSigned == true ? settings.crossOrigin : .none
             if let answer = rule.preflight(request, now: now()) { return answer }
-            return rule.applied(to: await answer(to: request, onInterim), origin: request.fields.first("origin"))
+            let answer = rule.applied(to: await answer(to: request, onInterim), origin: request.fields.first("origin"))
+            return RouteName(request.target)?.isSigned == true ? settings.fields.applied(to: answer) : answer
         }
     }
 
@@ -120,6 +133,7 @@ public struct Site: Sendable {
                 throw problem
             }
             try settings.loop.check(request.fields)
+            if RouteName(request.target)?.isSigned == true { try settings.referrers.check(request.fields) }
             switch route {
             case .health:
                 return health()
@@ -258,15 +272,17 @@ public struct Site: Sendable {
             throw Problem(.invalidRecipe, error.description)
         }
         let isNegotiated = recipe.output == nil || recipe.output?.kind == .auto
+        var standIn = ImageRequest(.bytes([], name: ""), recipe: recipe)
+        if isNegotiated {
+            standIn.negotiated = Negotiation.formats(accept: request.combined("accept"), among: settings.formats)
+        }
         do throws(Problem) {
             let recipe = try settings.recipes.admitted(recipe, text: text)
+            standIn.recipe = recipe
             let url = try self.source(named: source)
             var asked = imageRequest(url, recipe, for: request)
+            asked.negotiated = standIn.negotiated
             if settings.playground, let sample = PageSample(source: source) { asked.source = sample.imageSource }
-            if isNegotiated {
-                asked.negotiated = Negotiation.formats(
-                    accept: request.combined("accept"), among: settings.formats)
-            }
             let told = settings.freshness.control(preset: recipe.presetName)
             return try await answer(
                 asked, to: request, isNegotiated: isNegotiated, told: told, expiry: grant.expiry
@@ -281,9 +297,18 @@ public struct Site: Sendable {
                 return naming
             }
         } catch {
-            return settings.fallback?.response(to: error, variesByAccept: isNegotiated, now: now())
+            return await fallback(for: error, standIn, variesByAccept: isNegotiated)
                 ?? answer(to: error, request, variesByAccept: isNegotiated)
         }
+    }
+
+    /// The fallback picture, rendered as the picture would have been; nil if it does not stand for this problem.
+    ///
+    /// - Parameter asked: its recipe and its negotiated formats count.
+    func fallback(for problem: Problem, _ asked: ImageRequest, variesByAccept: Bool) async -> ServerResponse? {
+        guard let fallback = settings.fallback, FallbackPicture.stands(for: problem) else { return nil }
+        let image = try? await pipeline.respond(to: fallback.request(like: asked))
+        return fallback.response(to: problem, image, variesByAccept: variesByAccept, now: now())
     }
 
     /// Answers with the picture that the pipeline makes.
@@ -344,7 +369,7 @@ public struct Site: Sendable {
             let answer = pipeline.memoryAnswer(for: image)
         else { return }
         let (hit, caching, expiry) = (image.asMemoryHit, caching, grant.expiry)
-        let crossOrigin = settings.crossOrigin
+        let (crossOrigin, added) = (settings.crossOrigin, settings.fields)
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count) { now, tier in
                 var hit = hit
@@ -352,7 +377,7 @@ public struct Site: Sendable {
                 let answer = VariantAnswer.response(
                     hit, varying: varying, naming: naming, caching: caching, told: told, expiry: expiry,
                     now: now)
-                return crossOrigin.applied(to: answer, origin: query.origin)
+                return added.applied(to: crossOrigin.applied(to: answer, origin: query.origin))
             }, for: key(request.target, query))
     }
 
@@ -362,12 +387,13 @@ public struct Site: Sendable {
             let fresh = fresh(record.response, until: grant.expiry), let answer = pipeline.memoryAnswer(for: original)
         else { return }
         let (caching, crossOrigin, passesAll) = (caching, settings.crossOrigin, settings.forwarded.areAll)
+        let added = settings.fields
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count) {
                 now, tier in
                 let answer = OriginalAnswer.response(
                     OriginalResponse(hit: record, in: tier, now: now, caching: caching), passesAll: passesAll)
-                return crossOrigin.applied(to: answer, origin: query.origin)
+                return added.applied(to: crossOrigin.applied(to: answer, origin: query.origin))
             }, for: key(request.target, query))
     }
 

@@ -204,7 +204,13 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private func begin(_ head: HTTPRequestHead) {
         guard place.begins() else { return close() }
         setup = inForce.now
-        if let refusal = place.refusal, !Site.isProbe(head.uri) { return refuse(refusal, isHead: head.method == .HEAD) }
+        var head = head
+        do throws(Problem) {
+            head.uri = try setup.site.below(head.uri)
+            if let refusal = place.refusal, !Site.isProbe(head.uri) { throw refusal }
+        } catch {
+            return refuse(error, isHead: head.method == .HEAD)
+        }
         if setup.observers.isActive { began = .now }
         let method = Self.name(of: head.method)
         let fields = head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) }

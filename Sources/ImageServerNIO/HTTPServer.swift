@@ -108,6 +108,15 @@ package final class HTTPServer: Sendable {
         return isFinished
     }
 
+    /// Whether the program is built with the trait TLS.
+    package static var speaksTLS: Bool {
+        #if TLS
+            return true
+        #else
+            return false
+        #endif
+    }
+
     /// nil for plain HTTP.
     static func secureTransport(
         _ configuration: ListenerConfiguration

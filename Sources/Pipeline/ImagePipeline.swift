@@ -128,6 +128,7 @@ public final class ImagePipeline: Sendable {
             renderer: renderer,
             libraries: KnownLibraries(renderer, folder: configuration.cacheFolder, threads: threads),
             quality: configuration.quality, light: configuration.light, effort: configuration.effort,
+            outputs: configuration.outputs,
             limits: configuration.limits, threads: threads,
             backlog: Backlog("renders", limit: configuration.queue), now: now)
         keep = KeepStage(tiers: tiers, caching: configuration.caching, willStore: configuration.willStore)

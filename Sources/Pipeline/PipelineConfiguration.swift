@@ -32,6 +32,8 @@ public struct PipelineConfiguration: Sendable {
     /// How hard encoders try to save bytes if a recipe does not say; `quick` by default. It is not part of a variant's key:
     /// what a process with `thorough` made answers the requests of one with `quick`, and the other way round.
     public var effort = RenderEffort.quick
+    /// Quality, effort and the other options of outputs, by format, where a recipe gives none; default none.
+    public var outputs = OutputDefaults.none
     /// Limits of a render.
     public var limits = RenderLimits()
     /// Where pictures are decoded: in this process by default, so that a decoder that crashes or is exploited takes the

@@ -44,6 +44,9 @@ final class CurlLoop: @unchecked Sendable {
         return loop
     }
 
+    /// For example `libcurl/7.88.1 OpenSSL/3.0.19 …`; nil if the library is missing.
+    static var version: String? { globalState == CURLE_OK ? String(cString: curl_version()) : nil }
+
     private static let globalState: CURLcode = {
         keepFreedMemory()
         return curl_global_init(Int(ccurl_global_default))
@@ -290,4 +293,10 @@ final class CurlLoop: @unchecked Sendable {
         idle.append(easy)
         ended.append((transfer, result))
     }
+}
+
+/// The library that transfers.
+package enum FetchLibrary {
+    /// For example `libcurl/7.88.1 OpenSSL/3.0.19 …`; nil if it is missing.
+    package static var version: String? { CurlLoop.version }
 }

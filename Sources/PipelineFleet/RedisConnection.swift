@@ -8,6 +8,9 @@ import Synchronization
 /// Calls are carried out one after the other on a thread of the connection's own. A blocking command holds up all others,
 /// so it belongs on a connection of its own.
 package final class RedisConnection: Sendable {
+    /// Whether hiredis can be loaded.
+    package static var isLibraryInstalled: Bool { credis_load() }
+
     package struct Configuration: Sendable {
         package var url: RedisURL
         /// A PEM file of the authorities to trust for `rediss://`; nil for the system's.

@@ -5,7 +5,7 @@ import Pipeline
 import Synchronization
 import Variants
 
-/// The command: `pipectl get | batch | info | explain | recipe | recipes | cache | serve | sign | settings`.
+/// The command `pipectl`, with a subcommand for each thing it does.
 @main
 struct Pipectl: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -31,8 +31,24 @@ struct Pipectl: AsyncParsableCommand {
             GetCommand.self, BatchCommand.self, WorkerCommand.self,
             InfoCommand.self, ExplainCommand.self, RecipeCommand.self,
             RecipesCommand.self,
-            CacheCommand.self, ServeCommand.self, SignCommand.self, SettingsCommand.self,
+            CacheCommand.self, ServeCommand.self, SignCommand.self, SettingsCommand.self, DoctorCommand.self,
+            HealthCommand.self,
         ])
+
+    /// Without a subcommand: what to do next.
+    func run() async throws {
+        print(
+            """
+            pipectl \(Self.configuration.version): thumbnails and other variants of pictures, cached.
+
+              pipectl get photo.jpg -r thumbnail:300 -o small.jpg      one picture; a URL works, too
+              pipectl batch ~/Pictures -r thumbnail:320x240 -o small   a folder of them; --dry-run shows what it would do
+              pipectl serve ~/Pictures                                 in a browser, to try recipes
+              pipectl recipes                                          every step and output that a recipe may have
+              pipectl doctor                                           what works on this machine, and what lacks
+              pipectl --help                                           all commands
+            """)
+    }
 
     static func main() {
         // Must come first, before a second thread exists: a worker process does not parse commands.

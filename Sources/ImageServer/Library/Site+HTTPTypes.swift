@@ -63,6 +63,18 @@ private struct NoBody: AsyncSequence, AsyncIteratorProtocol {
 }
 
 extension ServerRequest {
+    /// The target below the mount point; nil outside it.
+    static func below(_ mountPoint: String, _ target: String) -> String? {
+        if mountPoint.isEmpty { return target }
+        guard target.hasPrefix(mountPoint) else { return nil }
+        let below = target.dropFirst(mountPoint.count)
+        return below.hasPrefix("/") ? String(below) : nil
+    }
+
+    static func outside(_ mountPoint: String) -> Problem {
+        Problem(.unknownPath, "images are below \(mountPoint)/")
+    }
+
     /// Throws a 404 for a path outside the mount point, a 414 or a 400 for one that is no path.
     init(_ request: HTTPRequest, mountPoint: String) throws(Problem) {
         let path = request.path ?? ""
@@ -70,10 +82,8 @@ extension ServerRequest {
             throw Problem(
                 .targetTooLong, "it has \(path.utf8.count) bytes, at most \(RequestAdmission.targetLimit) are taken")
         }
-        guard path.hasPrefix(mountPoint), case let below = path.dropFirst(mountPoint.count), below.hasPrefix("/") else {
-            throw Problem(.unknownPath, "images are below \(mountPoint)/")
-        }
-        self.init(method: request.method.rawValue, target: try RequestAdmission.originForm(String(below)))
+        guard let below = Self.below(mountPoint, path) else { throw Self.outside(mountPoint) }
+        self.init(method: request.method.rawValue, target: try RequestAdmission.originForm(below))
         if let authority = request.authority { fields.append(HeaderField("Host", authority)) }
         for field in request.headerFields {
             // A text holds a byte beyond ASCII as the scalar of the same number (ISO-8859-1).

@@ -6,7 +6,7 @@ extension Site {
     /// Answers a request for a path of the program's own with a picture, as `/variant` answers: with its format by `Accept` if
     /// the recipe leaves it open, validators, 304, HEAD, ranges, `Vary`, `Cache-Control` and `Cache-Status`, and with RFC 9457
     /// problems. Who may have the picture, and which one, is for the program to decide: no signature, rule of recipes or base
-    /// URL is looked at. The settings for rates, forwarded fields, CORS and the fallback picture apply.
+    /// URL is looked at. The settings for rates, forwarded fields, CORS, added fields and the fallback picture apply.
     ///
     /// - Parameters:
     ///   - request: GET or HEAD; its path says nothing.
@@ -24,8 +24,9 @@ extension Site {
             response = await traced(asked) { [asked] in
                 let rule = settings.crossOrigin
                 if let answer = rule.preflight(asked, now: now()) { return answer }
-                return rule.applied(
-                    to: await answer(to: asked, with: image, cacheControl), origin: asked.fields.first("origin"))
+                return settings.fields.applied(
+                    to: rule.applied(
+                        to: await answer(to: asked, with: image, cacheControl), origin: asked.fields.first("origin")))
             }
         } catch {
             response = error.response(now: now())
@@ -56,7 +57,7 @@ extension Site {
                 settings.tags.fields(of: image.record)
             }
         } catch {
-            return settings.fallback?.response(to: error, variesByAccept: isNegotiated, now: now())
+            return await fallback(for: error, image, variesByAccept: isNegotiated)
                 ?? answer(to: error, request, variesByAccept: isNegotiated)
         }
     }

@@ -93,7 +93,13 @@
 
         private func begin(_ head: HTTPRequestHead) {
             let fields = head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) }
-            if let refusal = place.refusal, !Site.isProbe(head.uri) { return refuse(refusal) }
+            var head = head
+            do throws(Problem) {
+                head.uri = try setup.site.below(head.uri)
+                if let refusal = place.refusal, !Site.isProbe(head.uri) { throw refusal }
+            } catch {
+                return refuse(error)
+            }
             if let hit = setup.site.hit(method: head.method.rawValue, target: head.uri, fields: fields) {
                 guard claim.holds(hit.body[...]) else { return refuse(AnswerClaim.refusal) }
                 let request = ServerRequest(method: head.method.rawValue, target: head.uri, fields: fields)

@@ -15,6 +15,13 @@ package enum MachineMemory {
         return folders.prefix(1).map { $0 + "/memory.pressure" } + ["/proc/pressure/memory"]
     }
 
+    /// Whether the kernel tells this process when memory is short.
+    package static var tellsPressure: Bool {
+        let file = MemoryPressure.opened(pressureFiles)
+        if file >= 0 { close(file) }
+        return file >= 0
+    }
+
     /// The smallest limit, in bytes; nil if none is set.
     ///
     /// - Parameter cgroups: text of `/proc/self/cgroup` (cgroups(7)).

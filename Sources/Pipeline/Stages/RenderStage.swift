@@ -9,6 +9,7 @@ struct RenderStage: Sendable {
     let quality: RenderQuality
     let light: RenderLight
     let effort: RenderEffort
+    let outputs: OutputDefaults
     let limits: RenderLimits
     let threads: OwnedThreads
     let backlog: Backlog
@@ -36,7 +37,8 @@ struct RenderStage: Sendable {
     ) throws(PipelineError) -> Plan {
         let header = try header(of: original, admitted)
         let output = recipe.resolvedOutput(
-            for: header, negotiated: admitted.request.negotiated, with: libraries, effort: effort)
+            for: header, negotiated: admitted.request.negotiated, with: libraries, effort: effort,
+            defaults: outputs)
         var plan = Plan(header: header, recipe: recipe, output: output, libraries: libraries, key: "")
         plan.key = key(plan, libraries, original, admitted)
         return plan

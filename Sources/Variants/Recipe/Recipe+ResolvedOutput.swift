@@ -15,12 +15,14 @@ extension Recipe {
     ///     after them comes the original's format, as for `original`. `original` and explicit formats ignore this.
     ///   - libraries: say what can be written.
     ///   - effort: decides the encoder's effort if the recipe gives none.
+    ///   - defaults: what the output of each format has if the recipe says nothing.
     package func resolvedOutput(
         for header: ImageHeader, negotiated: [ImageFormat] = [], with libraries: RenderLibraries = .unknown,
-        effort: RenderEffort = .quick
+        effort: RenderEffort = .quick, defaults: OutputDefaults = .none
     ) -> ResolvedOutput {
-        let written = output ?? OutputSpecification(.auto)
-        let format = written.kind.format ?? chosenFormat(for: header, negotiated, libraries.written, written, effort)
+        let asked = output ?? OutputSpecification(.auto)
+        let format = asked.kind.format ?? chosenFormat(for: header, negotiated, libraries.written, asked, effort)
+        let written = defaults.completed(asked, as: format)
         let encoder = format.encoder
         let isLossless =
             switch encoder?.losslessness {
@@ -35,7 +37,7 @@ extension Recipe {
             format: format,
             quality: isLossless ? 100 : written.quality ?? defaultQuality,
             isLossless: isLossless,
-            mayBeLossless: encoder?.choosesLossless == true && !isLossless && written.quality == nil,
+            mayBeLossless: encoder?.choosesLossless == true && !isLossless && asked.quality == nil,
             maxBytes: written.maxBytes,
             isProgressive: written.isProgressive && encoder?.canBeProgressive == true,
             chroma: encoder?.hasChroma == true && !isLossless ? written.chroma : .auto,

@@ -51,6 +51,9 @@ extension Recipe: CustomStringConvertible {
         return texts
     }
 
+    /// Whether it has steps, and nothing that is no step: no load option and no output.
+    package var isOfStepsAlone: Bool { output == nil && loadOptionTexts.isEmpty && !steps.isEmpty }
+
     private var stepTexts: [String] { loadOptionTexts + steps.map { $0.canonicalText } }
 
     /// Names of the masks used, each once, in order of use.

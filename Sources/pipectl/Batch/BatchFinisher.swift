@@ -170,15 +170,14 @@ final class BatchFinisher: @unchecked Sendable {
         show()
     }
 
-    /// Reports a failed item right away if `onFailure` is set; otherwise keeps the first few for the summary.
+    /// Counts a failed item's source, and reports it right away if `onFailure` is set. The items of a source come one
+    /// after another; those that fail for the same reason are reported once.
     private func tell(_ line: ItemJSON) {
-        guard let failure = line.failureText else { return }
-        if let onFailure = options.onFailure {
-            if progress != nil { send(ProgressLine.clear) }
-            onFailure(failure)
-        } else if summary.firstFailures.count < BatchSummary.failuresShown {
-            summary.firstFailures.append(failure)
-        }
+        guard let failure = summary.countFailure(line, isShown: options.onFailure != nil),
+            let onFailure = options.onFailure
+        else { return }
+        if progress != nil { send(ProgressLine.clear) }
+        onFailure(failure.text)
     }
 
     func end(_ leftOut: (duplicates: Int, ownOutputs: Int), isInterrupted: Bool) -> BatchSummary {
@@ -214,7 +213,7 @@ final class BatchFinisher: @unchecked Sendable {
         OutputNaming(
             source: item.source.source, folder: item.source.folder, name: item.source.name,
             recipe: (item.written, item.canonical), fileExtension: variant.fileExtension,
-            width: variant.item.width ?? 0, height: variant.item.height ?? 0, key: variant.item.key ?? "",
+            width: variant.item.width, height: variant.item.height, key: variant.item.key,
             index: item.index, hasSeveralRecipes: item.hasSeveralRecipes)
     }
 

@@ -15,8 +15,22 @@ struct BatchSummary: Sendable, Hashable {
     var originalOutcomes: [OriginalOutcome: Int] = [:]
     /// Items answered by another item's fetch or render.
     var collapsed = 0
-    /// The first failed items and their errors, at most `failuresShown`.
-    var firstFailures: [String] = []
+    /// What failed of a source, and why.
+    struct Failure: Sendable, Hashable {
+        /// The first item that failed so.
+        var line: ItemJSON
+        /// How many recipes of its source did.
+        var items = 1
+
+        var text: String {
+            (line.failureText ?? "")
+                + (items > 1 ? " (\(items) recipes)" : line.recipe.isEmpty ? "" : " [\(TextTable.plain(line.recipe))]")
+        }
+    }
+    /// The first failures, at most `failuresShown`, and how many there were after them.
+    private(set) var firstFailures: [Failure] = []
+    private(set) var furtherFailures = 0
+    private var lastFailure: ItemJSON?
     static let failuresShown = 10
     /// Failed items by error code.
     var failures: [String: Int] = [:]
@@ -53,6 +67,25 @@ struct BatchSummary: Sendable, Hashable {
         bytes += item.bytes ?? 0
     }
 
+    /// Keeps a failed item among the first, together with others of its source that fail for the same reason: they come
+    /// one after another.
+    ///
+    /// - Parameter isShown: whether each failure is shown as it happens, and so not listed.
+    /// - Returns: the failure if it is the first of its kind.
+    mutating func countFailure(_ line: ItemJSON, isShown: Bool) -> Failure? {
+        guard let text = line.failureText else { return nil }
+        let isRepeated = lastFailure?.source == line.source && lastFailure?.failureText == text
+        lastFailure = line
+        guard !isRepeated else {
+            if !isShown, furtherFailures == 0 { firstFailures[firstFailures.count - 1].items += 1 }
+            return nil
+        }
+        let failure = Failure(line: line)
+        if isShown { return failure }
+        if firstFailures.count < Self.failuresShown { firstFailures.append(failure) } else { furtherFailures += 1 }
+        return failure
+    }
+
     /// The summary as a few lines of human-readable text.
     var text: String {
         let rate = seconds > 0 ? Readable.tenths(Double(items) / seconds) : "–"
@@ -74,9 +107,9 @@ struct BatchSummary: Sendable, Hashable {
         for (code, count) in failures.sorted(by: { ($1.value, $0.key) < ($0.value, $1.key) }) {
             lines.append("  \(count) × \(code)")
         }
-        for failure in firstFailures { lines.append("  \(failure)") }
-        if !firstFailures.isEmpty, failed > firstFailures.count {
-            lines.append("  … and \(failed - firstFailures.count) more; -v prints them all, --report records them")
+        for failure in firstFailures { lines.append("  \(failure.text)") }
+        if furtherFailures > 0 {
+            lines.append("  … and \(furtherFailures) more; -v prints them all, --report records them")
         }
         for problem in problems { lines.append("  \(problem)") }
         if isInterrupted { lines.append("  interrupted; run again to finish the remaining items") }

@@ -45,6 +45,14 @@ struct BatchCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Write a contact sheet.", valueName: "file"), completion: .file())
     var gallery: String?
     @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("Renders at once (default: as many as processors).", valueName: "number"))
+    var jobs: Int?
+    @Flag(
+        name: [.customShort("n"), .long],
+        help: "Print source, recipe and output of each item; fetch, render and write nothing.")
+    var dryRun = false
+    @Option(
         help: ArgumentHelp(
             "Have `pipectl worker`s do the work, through a stream on this Redis server.", valueName: "redis-url"))
     var queue: String?
@@ -64,7 +72,9 @@ struct BatchCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
-        var configuration = try common.configuration()
+        let settings = common.collectedSettings(
+            flags: jobs.map { [("--jobs", "render.workers", "\($0)")] } ?? [])
+        var configuration = try settings.configuration()
         guard !sources.isEmpty else {
             throw CommandFailure(
                 .usage, "nothing to do: name files, folders, URLs or a manifest, or - for a list on stdin")
@@ -77,7 +87,7 @@ struct BatchCommand: AsyncParsableCommand {
         }
         let folder = try outputBucket()
         if folder != nil || sources.contains(where: { BucketReader.folder($0) != nil }),
-            !common.collectedSettings().isSet("retries")
+            !settings.isSet("retries")
         {
             // A store that asks to slow down is to be waited for.
             configuration.pipeline.fetch.retries = 8
@@ -105,7 +115,7 @@ struct BatchCommand: AsyncParsableCommand {
         if !common.quiet, isatty(STDERR_FILENO) == 1 {
             options.progressDescriptor = STDERR_FILENO
         }
-        let summary = try await common.withPipeline(configuration, lookupThreads: 4) { pipeline in
+        let done: BatchSummary? = try await common.withPipeline(configuration, lookupThreads: 4) { pipeline in
             input.buckets = pipeline.buckets
             if let folder, let store = pipeline.buckets {
                 options.bucket = BucketOutput(store: store, folder: folder, cacheControl: cacheControl)
@@ -121,10 +131,15 @@ struct BatchCommand: AsyncParsableCommand {
             }
             let outputs = OwnOutputs(in: output, options.bucket) { canonical.flatMap { pipeline.variants(madeBy: $0) } }
             input.isOwnOutput = outputs.contains
+            if dryRun {
+                try plan(input, options)
+                return nil
+            }
             if options.progressDescriptor != nil { options.total = input.itemCount(defaultRecipes: recipe.count) }
             let renderer = PipelineBatch(pipeline: pipeline, policy: policy, outputs: outputs)
             return try await BatchRunner(renderer: renderer, options: options).run(input)
         }
+        guard let summary = done else { return }
         if json { print(summary.json) }
         if summary.items == 0, !summary.isInterrupted {
             Console.error(
@@ -133,6 +148,15 @@ struct BatchCommand: AsyncParsableCommand {
         }
         if !common.quiet { Console.error(String(summary.text.dropLast())) }
         if summary.exit != .done { throw ExitCode(summary.exit.rawValue) }
+    }
+
+    /// Prints what the batch would do.
+    private func plan(_ input: BatchInput, _ options: BatchOptions) throws {
+        var plan = BatchPlan(options)
+        try plan.run(input) { line throws(FileError) in try Console.write(Array((line + "\n").utf8)) }
+        if !common.quiet { Console.error(plan.items == 0 ? input.whyNothing : plan.summary) }
+        if Interruption.isRequested { throw ExitCode(ProgramExit.interrupted.rawValue) }
+        if plan.failures > 0 { throw ExitCode(ProgramExit.itemsFailed.rawValue) }
     }
 
     /// Has workers render the batch.
@@ -172,6 +196,9 @@ struct BatchCommand: AsyncParsableCommand {
     }
 
     func validate() throws {
+        if dryRun, queue != nil || report != nil || gallery != nil || json {
+            throw ValidationError("--dry-run prints a plan: it takes no --queue, --report, --gallery and --json")
+        }
         if queue == nil {
             guard attach == nil, tries == nil, lease == nil, !submit else {
                 throw ValidationError("--submit, --attach and --tries need --queue")

@@ -40,6 +40,11 @@ struct RunConfiguration: Sendable {
     /// Requests a second of one client that miss the caches; 0: no limit.
     var requestRate = 0.0
     var fallback: String?
+    var fallbackStatus: Int?
+    var defaultBase = ""
+    var watermark = ""
+    var referrers: [HostPattern] = []
+    var mountPoint = ""
     var forwardFields: [String] = []
     var forwardMethods: [String]?
     /// Where operators come in; nil if they have no address of their own.

@@ -70,6 +70,7 @@ enum SettingCatalogue {
             "redirects followed; each target is checked again"),
         Setting(
             "fetch.rate", \.pipeline.fetch.rate, .number(0...1e9), "requests a second to one host; 0: no limit"),
+        Setting("fetch.userAgent", \.pipeline.fetch.userAgent, .fieldValue, "User-Agent of requests to origins"),
         Setting("fetch.http2", \.pipeline.fetch.http2, .bool, "HTTP/2 over TLS; never in clear text"),
         Setting(
             "fetch.breaker", \.pipeline.fetch.breaker, .breaker,
@@ -169,6 +170,10 @@ enum SettingCatalogue {
             "how hard encoders try to save bytes if a recipe gives no effort=; quick: what a request can wait for",
             unlessServing: OtherDefault(.thorough, "no other clients wait, and what is made once is sent often")),
         Setting(
+            "outputs", \.pipeline.outputs, .outputs,
+            "options of outputs where a recipe gives none, an output for each format: jpeg:80:progressive, avif:50:effort=3, "
+                + "webp:keep=copyright"),
+        Setting(
             "decoders", \.pipeline.limits.formats, .formats(among: ImageFormat.decodable),
             "formats of originals, masks and overlays that are decoded; jxl and svg only if listed; fewer formats mean less attack surface"
         ),
@@ -252,6 +257,9 @@ enum SettingCatalogue {
             "baseURLs", \.baseURLs, .texts,
             "name → URL of a folder, so that a source may be NAME:PATH; file:///PATH serves what is below it"),
         Setting(
+            "defaultBase", \.defaultBase, .text,
+            "the name among baseURLs that sources without one have: a/b.jpg; empty: they are refused"),
+        Setting(
             "adminToken", \.site.adminToken, .adminToken,
             "secret of at least 16 characters that purges carry; empty: purges are refused", isSecret: true),
         Setting(
@@ -267,6 +275,9 @@ enum SettingCatalogue {
         Setting(
             "recipes.steps", \.recipeSteps, .list,
             "steps, load options and outputs that clients may write; empty: all; presets may use any"),
+        Setting(
+            "recipes.watermark", \.watermark, .text,
+            "steps that end every recipe, presets too, such as overlay:logo:gravity=south-east; empty: none"),
         Setting(
             "sizes.steps", \.site.recipes.sizes, .sizeSteps,
             "the larger edge of thumbnail goes up to the next of these, and two edges go to a usual ratio; off, so that sizes "
@@ -294,7 +305,20 @@ enum SettingCatalogue {
             "requests a second of one client that the caches cannot answer, ten seconds' worth at once; 0: no limit"),
         Setting(
             "server.fallback", \.fallback, .path,
-            "picture sent with a 404 or 422 of a variant, never cached; empty: the problem as JSON"),
+            "picture sent with a 404 or 422 of a variant, rendered by its recipe, never cached; empty: the problem as JSON"
+        ),
+        Setting(
+            "server.fallbackStatus", \.fallbackStatus, .integerOrZero(0...599),
+            "status of answers with server.fallback; 0: the problem's, so that no client takes it for the picture"),
+        Setting(
+            "server.fields", \.site.fields, .addedFields,
+            "fields of pictures, originals and descriptions besides the server's own: name → value"),
+        Setting(
+            "server.referrers", \.referrers, .patterns,
+            "pages that may show pictures, like sources.allow; requests without Referer may; empty: all pages"),
+        Setting(
+            "server.mountPoint", \.mountPoint, .text,
+            "path before all others, as a proxy passes it on: /images; /health, /ready and /metrics also work without"),
         Setting(
             "server.cacheControl", \.site.freshness, .clientFreshness,
             "Cache-Control of variants: maxAge, staleWhileRevalidate (seconds), immutable, and presets with the same for "

@@ -1,3 +1,4 @@
+import Variants
 import PipelineSupport
 import Glibc
 import ImageServer
@@ -69,6 +70,30 @@ extension SettingForm where Value == CrossOriginRule {
                 }
                 _ = try given.each { text throws(SettingErrors) in try read([text]) }
                 return try read(given.texts)
+            }, write: { .list($0.texts.map { .string($0) }) })
+    }
+}
+
+extension SettingForm where Value == AddedFields {
+    static var addedFields: Self {
+        let texts = SettingForm<[String: String]>.texts
+        return Self(
+            kind: .map,
+            read: { (given) throws(SettingErrors) in
+                let fields = try texts.read(given)
+                do throws(AddedFields.Refusal) { return try AddedFields(fields) } catch { throw given.bad(error.text) }
+            }, write: { texts.write($0.texts) })
+    }
+}
+
+extension SettingForm where Value == OutputDefaults {
+    static var outputs: Self {
+        Self(
+            kind: .list,
+            read: { (given) throws(SettingErrors) in
+                do throws(RecipeError) { return try OutputDefaults(given.texts) } catch {
+                    throw given.bad(error.description)
+                }
             }, write: { .list($0.texts.map { .string($0) }) })
     }
 }

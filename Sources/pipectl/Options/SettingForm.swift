@@ -1,4 +1,5 @@
 import PipelineSupport
+import ImageServer
 import ImageServerNIO
 import Glibc
 import Pipeline
@@ -100,6 +101,29 @@ extension SettingForm where Value: RawRepresentable & CaseIterable, Value.RawVal
                 }
                 return value
             }, write: { .string($0.rawValue) })
+    }
+}
+
+extension SettingForm where Value == String {
+    static var text: Self {
+        Self(
+            kind: .text,
+            read: { given in
+                guard case .string(let text) = given.value else { return "" }
+                return text
+            }, write: { .string($0) })
+    }
+
+    /// What the value of a field of a request may be (RFC 9110 §5.5), ASCII alone.
+    static var fieldValue: Self {
+        Self(
+            kind: .text,
+            read: { (given) throws(SettingErrors) in
+                let text = try text.read(given)
+                guard !text.isEmpty, text.trimmingSpace() == text, text.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
+                else { throw given.bad("it is the value of a field: visible ASCII, not empty") }
+                return text
+            }, write: { .string($0) })
     }
 }
 

@@ -51,11 +51,11 @@ struct ItemJSON: Sendable, Hashable {
     var milliseconds: Timings?
     var error: BatchFailure?
 
-    /// A human-readable description of the failure; nil if the item did not fail.
+    /// A human-readable description of the failure, the same for each recipe that fails so; nil if the item did not
+    /// fail.
     var failureText: String? {
         guard outcome == .failed, let error else { return nil }
-        let text = error.message.hasPrefix(source) ? error.message : "\(source): \(error.message)"
-        return TextTable.plain(recipe.isEmpty ? text : "\(text) [\(recipe)]")
+        return TextTable.plain(error.message.hasPrefix(source) ? error.message : "\(source): \(error.message)")
     }
 
     /// A human-readable sentence on where the answer came from and how long each stage took.

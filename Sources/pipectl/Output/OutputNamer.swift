@@ -11,9 +11,10 @@ struct OutputNaming: Sendable {
     /// The recipe as written (`@card`) and in canonical form.
     var recipe: (written: String, canonical: String)
     var fileExtension: String
-    var width: Int
-    var height: Int
-    var key: String
+    /// nil before the variant is made: the placeholders stay.
+    var width: Int?
+    var height: Int?
+    var key: String?
     /// Position of the source in the input, from 1.
     var index: Int
     /// Whether this source is rendered with more than one recipe.
@@ -113,9 +114,9 @@ struct OutputNamer {
         case "stem": Self.stem(of: item.source)
         case "ext": item.fileExtension
         case "dir": item.folder
-        case "width": String(item.width)
-        case "height": String(item.height)
-        case "key": item.key
+        case "width": item.width.map(String.init) ?? "{width}"
+        case "height": item.height.map(String.init) ?? "{height}"
+        case "key": item.key ?? "{key}"
         case "index": String(item.index)
         default: recipePart(item.recipe.written, item.recipe.canonical)
         }
@@ -146,7 +147,8 @@ struct OutputNamer {
         return fallback.isEmpty ? "image" : String(fallback)
     }
 
-    /// The preset's name if the recipe is a single preset; else the canonical text, made safe for a file name.
+    /// The preset's name if the recipe is a single preset; else the canonical text, made safe for a file name, without
+    /// the word that most begin with: `300x200_fill` for `thumbnail:300x200:fill`.
     func recipePart(_ written: String, _ canonical: String) -> String {
         if written.hasPrefix("@"), !written.contains(",") { return String(written.dropFirst()) }
         var result: [UInt8] = []
@@ -161,8 +163,9 @@ struct OutputNamer {
                 isInRun = true
             }
         }
-        let text = String(decoding: result, as: UTF8.self)
-        return result.count <= 100 ? text : text.prefix(80) + "-" + sha256Hex(canonical).prefix(8)
+        var text = String(decoding: result, as: UTF8.self)
+        if text.hasPrefix("thumbnail_") { text.removeFirst("thumbnail_".count) }
+        return text.utf8.count <= 48 ? text : text.prefix(36) + "-" + sha256Hex(canonical).prefix(8)
     }
 
     // MARK: Safety

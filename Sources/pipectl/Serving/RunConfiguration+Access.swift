@@ -19,12 +19,32 @@ extension RunConfiguration {
             }
         }
         // What is refused is among the errors.
-        site.baseURLs = (try? BaseURLs(baseURLs, followsLinks: followsLinks)) ?? .none
+        do throws(BaseURLs.Refusal) {
+            let usual = defaultBase.isEmpty ? nil : defaultBase
+            site.baseURLs = try BaseURLs(baseURLs, followsLinks: followsLinks, usual: usual)
+        } catch {
+            errors.add(settings.given("defaultBase").bad(error.text), following: "baseURLs")
+        }
+        if !referrers.isEmpty { site.referrers = .list(referrers) }
+        if !mountPoint.isEmpty {
+            if mountPoint.hasPrefix("/"), !mountPoint.hasSuffix("/"), !mountPoint.contains(where: "?# ".contains) {
+                site.mountPoint = mountPoint
+            } else {
+                errors.add(
+                    settings.given("server.mountPoint").bad(
+                        "it is a path that begins with a slash and ends without one: /images"))
+            }
+        }
         if requestRate > 0 { site.rate = RateLimit(rate: requestRate) }
+        if let fallbackStatus, fallbackStatus < 200 {
+            errors.add(settings.given("server.fallbackStatus").bad("a final status is 200 to 599"))
+        }
         if let fallback {
             do throws(FileError) {
                 let bytes = try FileText.bytes(fallback, limit: Self.fallbackLimit)
-                do throws(RenderError) { site.fallback = try FallbackPicture(bytes) } catch {
+                do throws(RenderError) {
+                    site.fallback = try FallbackPicture(bytes, status: fallbackStatus)
+                } catch {
                     throw FileError("use", fallback, error.message)
                 }
             } catch {
@@ -56,6 +76,18 @@ extension RunConfiguration {
                 errors.add(given.bad("there is no step `\(name)`" + hint, member: index))
             }
             site.recipes.steps = Set(recipeSteps)
+        }
+        if !watermark.isEmpty {
+            let given = settings.given("recipes.watermark")
+            do throws(RecipeError) {
+                let recipe = try Recipe(watermark, presets: site.presets)
+                site.recipes.watermark = recipe
+                if !recipe.isOfStepsAlone {
+                    errors.add(given.bad("`\(watermark)` is to have steps, and neither an output nor a load option"))
+                }
+            } catch {
+                errors.add(given.bad("recipe `\(watermark)`: \(error.description)"))
+            }
         }
         if site.recipes.presetsOnly, presets.isEmpty {
             errors.add(

@@ -103,6 +103,59 @@ extension CommandTests {
             #expect(try await site.run(words + ["-q"]).errors.isEmpty)
         }
 
+        @Test func `recipes of one source that fail for one reason are one failure`() async throws {
+            for number in 10..<12 { site.folder.write("no image", to: "list/\(number).jpg") }
+            let words = [
+                "batch", "list/10.jpg", "list/11.jpg", "-o", "out", "-r", "thumbnail:20", "-r", "png", "-r", "circle",
+            ]
+            let ended = try await site.run(words)
+            #expect(ended.exit == 1 && ended.errors.contains("failed 6"))
+            for name in ["10", "11"] {
+                let lines = ended.errors.split(separator: "\n").filter { $0.contains("list/\(name).jpg") }
+                #expect(lines.count == 1 && lines[0].hasSuffix("(3 recipes)"), "\(ended.errors)")
+            }
+            let all = try await site.run(words + ["-v"])
+            #expect(all.errors.ranges(of: "failed: list/").count == 2, "\(all.errors)")
+            let one = try await site.run(["batch", "list/10.jpg", "-o", "out", "-r", "thumbnail:20"])
+            #expect(one.errors.contains("[thumbnail:20x20]"), "\(one.errors)")
+        }
+
+        @Test func `a dry run names the items and their outputs, and makes none`() async throws {
+            let sources = [Samples.original("grey.jpg"), Samples.original("balloon.gif")]
+            let list = site.folder.write(
+                #"{"source":"\#(sources[0])","recipes":["thumbnail:20,webp","none","circle"]}"# + "\n", to: "list.jsonl"
+            )
+            let ended = try await site.run(["batch", list, sources[1], "-r", "png", "-o", "out", "-n"])
+            let lines = ended.text.split(separator: "\n").map { $0.split(separator: "\t").map(String.init) }
+            try #require(ended.exit == 1 && lines.count == 4, "\(ended.text) \(ended.errors)")
+            #expect(lines[0] == [sources[0], "thumbnail:20x20,webp", "out/grey-20x20_webp.webp"])
+            #expect(lines[1][2].hasPrefix("error: ") && lines[2][2] == "out/grey-circle.{ext}")
+            #expect(lines[3] == [sources[1], "png", "out/balloon.png"])
+            #expect(ended.errors.contains("4 items of 2 sources, 1 of them not possible"), "\(ended.errors)")
+            #expect(site.folder.names("out").isEmpty)
+            _ = try await site.run(["batch", list, sources[1], "-r", "png", "-o", "out"])
+            #expect(site.folder.names("out") == ["balloon.png", "grey-20x20_webp.webp", "grey-circle.png"])
+            let plan = try await site.run(["batch"] + sources + ["-r", "png", "-o", "other", "--dry-run", "-q"])
+            #expect(plan.exit == 0 && plan.errors.isEmpty && plan.text.split(separator: "\n").count == 2)
+            #expect(try await site.run(["batch", "a", "-r", "png", "-o", "out", "-n", "--json"]).exit == 2)
+        }
+
+        @Test func `jobs are the setting for workers`() async throws {
+            let source = Samples.original("grey.jpg")
+            let one = try await site.run(["batch", source, "-r", "thumbnail:20", "-o", "out", "--jobs", "1"])
+            #expect(one.exit == 0, "\(one.errors)")
+            let bad = try await site.run(["batch", source, "-r", "thumbnail:20", "-o", "out", "--jobs", "1025"])
+            #expect(bad.exit == 2 && bad.errors.contains("--jobs"), "\(bad.errors)")
+        }
+
+        @Test func `the program alone says what to do next`() async throws {
+            let ended = try await site.plain([])
+            #expect(ended.exit == 0 && ended.errors.isEmpty)
+            for command in ["get", "batch", "serve", "recipes", "doctor"] {
+                #expect(ended.text.contains("pipectl \(command)"), "\(ended.text)")
+            }
+        }
+
         @Test func `a batch with nothing to do says why`() async throws {
             mkdir(site.folder("empty"), 0o755)
             site.folder.write("# none\n", to: "none.txt")

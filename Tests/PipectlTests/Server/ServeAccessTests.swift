@@ -1,5 +1,6 @@
 import TestSupport
 import Testing
+import Variants
 
 @testable import pipectl
 
@@ -95,6 +96,24 @@ extension CommandTests {
             #expect(!ended.errors.contains("00112233"))
         }
 
+        @Test func `a fallback picture is rendered by the recipe, with a status of choice`() async throws {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            let settings = ["server.fallback=\(Samples.original("balloon.gif"))", "server.fallbackStatus=200"]
+            try await RunningServer.with(settings) { server in
+                for _ in 0..<2 {
+                    let answer = try await server.ask(
+                        RunningServer.variant("thumbnail:20x10:fill,png", origin.url("/nothing.jpg")))
+                    let header = try ImageHeader.probe(answer.body)
+                    #expect(answer.status == 200 && answer["cache-control"] == "no-store")
+                    #expect(header.format == .png && header.width == 20 && header.height == 10)
+                }
+                // What cannot be rendered so is sent as it is.
+                let masked = try await server.ask(RunningServer.variant("mask:none", origin.url("/nothing.jpg")))
+                #expect(masked["content-type"] == "image/gif" || masked.status != 404)
+            }
+        }
+
         @Test func `a fallback picture takes the place of one that is missing or damaged, and is not kept`()
             async throws
         {
@@ -103,16 +122,18 @@ extension CommandTests {
             let picture = Samples.original("balloon.gif")
             try await RunningServer.with(["server.fallback=\(picture)"]) { server in
                 let bytes = ScratchFolder.bytes(at: picture)
+                let rendered = try await server.ask(
+                    RunningServer.variant("thumbnail:20", origin.url("/originals/balloon.gif")))
                 for (path, status) in [("/nothing.jpg", 404), ("/broken/truncated.jpg", 422)] {
                     let target = RunningServer.variant("thumbnail:20", origin.url(path))
                     for _ in 0..<2 {
                         let answer = try await server.ask(target)
-                        #expect(answer.status == status && answer.body == bytes, "\(path) \(answer.status)")
+                        #expect(answer.status == status && answer.body == rendered.body, "\(path) \(answer.status)")
                         #expect(answer["content-type"] == "image/gif" && answer["cache-control"] == "no-store")
                         #expect(answer["etag"] == nil && answer["vary"] == "Accept")
                     }
                     let head = try await server.ask(target, method: "HEAD")
-                    #expect(head.status == status && head["content-length"] == bytes.map { String($0.count) })
+                    #expect(head.status == status && head["content-length"] == String(rendered.body.count))
                 }
                 // Requests that are wrong, and originals, keep their problems.
                 #expect(

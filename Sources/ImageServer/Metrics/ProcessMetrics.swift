@@ -1,0 +1,73 @@
+import Glibc
+
+/// What Prometheus' own clients tell of every process, under the names that they use; render workers are processes of their
+/// own and not counted.
+enum ProcessMetrics {
+    /// In Prometheus' text format. What cannot be read is left out.
+    static var text: String {
+        var usage = rusage()
+        getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
+        var files = rlimit()
+        let knowsFiles = getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &files) == 0
+        let pages = numbers("/proc/self/statm")
+        let values: [(name: String, kind: String, meaning: String, value: Double?)] = [
+            (
+                "cpu_seconds_total", "counter", "user and system time of this process",
+                seconds(usage.ru_utime) + seconds(usage.ru_stime)
+            ),
+            ("max_fds", "gauge", "the most files that may be open", knowsFiles ? Double(files.rlim_cur) : nil),
+            ("open_fds", "gauge", "open files", openFiles),
+            ("resident_memory_bytes", "gauge", "memory in use", pages.dropFirst().first.map { $0 * pageSize }),
+            ("start_time_seconds", "gauge", "when the process started, as Unix time", start),
+            ("virtual_memory_bytes", "gauge", "address space in use", pages.first.map { $0 * pageSize }),
+        ]
+        var text = ""
+        for (name, kind, meaning, value) in values {
+            guard let value else { continue }
+            text += "# HELP process_\(name) \(meaning)\n# TYPE process_\(name) \(kind)\nprocess_\(name) \(value)\n"
+        }
+        return text
+    }
+
+    private static let pageSize = Double(sysconf(Int32(_SC_PAGESIZE)))
+
+    private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+
+    private static var openFiles: Double? {
+        guard let folder = opendir("/proc/self/fd") else { return nil }
+        defer { closedir(folder) }
+        // Without `.`, `..` and the folder itself.
+        var count = -3
+        while readdir(folder) != nil { count += 1 }
+        return Double(count)
+    }
+
+    /// Ticks since the system started (proc(5)), and when that was; both as this process's namespaces have them.
+    private static let start: Double? = {
+        // The program's name, in parentheses, may hold anything.
+        guard let stat = text(at: "/proc/self/stat"), let name = stat.lastIndex(of: ")"),
+            let line = text(at: "/proc/stat")?.split(separator: "\n").first(where: { $0.hasPrefix("btime ") }),
+            let booted = Double(line.dropFirst("btime ".count))
+        else { return nil }
+        let fields = stat[name...].split(separator: " ")
+        guard fields.count > 20, let ticks = Double(fields[20]) else { return nil }
+        return booted + ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
+    }()
+
+    private static func numbers(_ path: String) -> [Double] {
+        text(at: path)?.split(separator: " ").compactMap { Double($0) } ?? []
+    }
+
+    private static func text(at path: String) -> String? {
+        let file = open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var bytes: [UInt8] = []
+        var piece = [UInt8](repeating: 0, count: 16_384)
+        while true {
+            let count = read(file, &piece, piece.count)
+            guard count > 0 else { return count == 0 ? String(decoding: bytes, as: UTF8.self) : nil }
+            bytes += piece[..<count]
+        }
+    }
+}

@@ -1,0 +1,25 @@
+import HTTPCaching
+public import Pipeline
+
+/// The setting `server.referrers`: the pages that may show pictures of this server, so that others do not use its traffic.
+/// Browsers name the page, or its origin, in `Referer` (RFC 9110 §10.1.3); other clients name what they like.
+public enum ReferrerRule: Sendable, Hashable {
+    /// Any page, the default.
+    case all
+    /// Pages that a pattern admits, and requests that name no page, as of somebody who opens the address itself.
+    case list([HostPattern])
+
+    /// - Throws: `Problem`: 403 for another page.
+    func check(_ fields: [HeaderField]) throws(Problem) {
+        guard !admits(fields) else { return }
+        throw Problem(.referrerRefused, "`server.referrers` names the pages that may")
+    }
+
+    func admits(_ fields: [HeaderField]) -> Bool {
+        guard case .list(let patterns) = self else { return true }
+        let pages = fields.values(of: "referer")
+        if pages.isEmpty { return true }
+        guard pages.count == 1, let page = try? SourceURL(pages[0]) else { return false }
+        return HostPolicy(allow: patterns).refusal(of: page) == nil
+    }
+}

@@ -1,0 +1,66 @@
+import Pipeline
+import PipelineSupport
+import Variants
+
+/// What a batch would do, found out without a fetch, a render or a file: a line for each item, with its source, its recipe
+/// and the path of its output.
+struct BatchPlan {
+    let options: BatchOptions
+    private(set) var items = 0
+    private(set) var sources = 0
+    /// Items that cannot be rendered, whatever their source holds.
+    private(set) var failures = 0
+
+    init(_ options: BatchOptions) { self.options = options }
+
+    /// - Parameter print: takes each line; items in the order of the input.
+    mutating func run(_ input: BatchInput, print: (String) throws(FileError) -> Void) throws {
+        let guardian = SourceGuard(input, outputFolder: options.outputFolder, options.bucket)
+        let producer = BatchProducer(input, options, sources: guardian)
+        var namer: OutputNamer
+        do throws(NameError) {
+            namer = try OutputNamer(template: options.nameTemplate)
+        } catch {
+            throw CommandFailure(.usage, error.message)
+        }
+        var index = 0
+        while !options.isInterrupted() {
+            let group = producer.next()
+            if group.isEmpty { break }
+            for item in group {
+                items += 1
+                if item.index != index { sources += 1 }
+                index = item.index
+                try print(cells(item, &namer).map(TextTable.plain).joined(separator: "\t"))
+            }
+        }
+    }
+
+    private mutating func cells(_ item: BatchItem, _ namer: inout OutputNamer) -> [String] {
+        let head = [item.source.source, item.canonical]
+        do {
+            if let failure = item.failure { throw NameError(message: failure.message) }
+            let name = try namer.name(
+                for: OutputNaming(
+                    source: item.source.source, folder: item.source.folder, name: item.source.name,
+                    recipe: (item.written, item.canonical), fileExtension: Self.fileExtension(item.canonical),
+                    width: nil, height: nil, key: nil, index: item.index, hasSeveralRecipes: item.hasSeveralRecipes))
+            return head + [options.bucket?.object(name) ?? "\(options.outputFolder)/\(name)"]
+        } catch {
+            failures += 1
+            return head + ["error: \(error)"]
+        }
+    }
+
+    /// The output's extension, or the placeholder for it if the original decides.
+    private static func fileExtension(_ recipe: String) -> String {
+        guard let output = try? Recipe(recipe).output, case .format(let format) = output.kind else { return "{ext}" }
+        return format.fileExtension
+    }
+
+    /// What the plan comes to, for people.
+    var summary: String {
+        "\(Readable.count(items, "item", "items")) of \(Readable.count(sources, "source", "sources"))"
+            + (failures > 0 ? ", \(failures) of them not possible" : "") + "; nothing was fetched or written"
+    }
+}

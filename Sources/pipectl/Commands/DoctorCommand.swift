@@ -1,0 +1,30 @@
+import ArgumentParser
+
+struct DoctorCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor",
+        abstract: "Say what works on this machine, what does not, what that costs, and what helps.",
+        discussion: """
+            It starts a render worker, makes a small picture in each format, opens the cache folder, and looks at
+            libraries, locks, limits and the kernel, with the settings in force. It asks nothing of the network.
+
+            Exit codes: 0 all works, 1 something lacks, 4 nothing can be fetched, 6 nothing can be rendered, 7 the cache
+            folder cannot be used.
+
+            Examples:
+              pipectl doctor
+              pipectl doctor --config /etc/pipectl/pipectl.yaml --json
+            """)
+
+    @Flag(help: "JSON Lines, one object per finding.")
+    var json = false
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+        let configuration = try common.collectedSettings().configuration(serves: true)
+        let findings = try await Examination(configuration: configuration).findings()
+        for finding in findings { print(json ? finding.json : finding.text) }
+        let exit = Finding.exit(findings)
+        if exit != .done { throw ExitCode(exit.rawValue) }
+    }
+}

@@ -1,0 +1,91 @@
+import ArgumentParser
+import HTTPCaching
+import ImageServerNIO
+import Pipeline
+
+struct HealthCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "health",
+        abstract: "Ask a server whether it works, for probes of containers and services without curl.",
+        discussion: """
+            Without a URL it asks the server on this machine: where the setting `listen` says, by TLS with server.tls.
+            /health says whether the server answers at all, /ready (--ready) also whether it is about to stop.
+
+            Exit codes: 0 it answers 200, 1 it answers otherwise or not at all, 2 usage.
+
+            Examples:
+              pipectl health
+              pipectl health --ready --config /etc/pipectl/pipectl.yaml
+              pipectl health http://images.example:8080/health --seconds 2
+            """)
+
+    @Argument(help: ArgumentHelp("What to ask; a URL without a path gets /health.", valueName: "url"))
+    var url: String?
+    @Flag(help: "Ask /ready.")
+    var ready = false
+    @Option(help: ArgumentHelp("How long to wait for the answer (default 5).", valueName: "number"))
+    var seconds = 5.0
+    @OptionGroup var common: CommonOptions
+
+    func validate() throws {
+        guard seconds > 0, seconds <= 3600 else { throw ValidationError("--seconds is above 0 and up to 3600") }
+    }
+
+    func run() async throws {
+        let configuration = try common.collectedSettings().configuration(serves: true)
+        let target = try target(try url ?? Self.place(of: configuration.listener))
+        var fetching = configuration.pipeline.fetch
+        fetching.allowPrivateAddresses = .all
+        fetching.sources = HostPolicy()
+        fetching.connectSeconds = seconds
+        fetching.headerSeconds = seconds
+        fetching.totalSeconds = seconds
+        // A server's own certificate names it as clients know it, not as this machine does.
+        if url == nil { fetching.hosts = [HostOrigin(target): Self.unchecked] }
+        let transport = CurlTransport(fetching)
+        defer { transport.shutdown() }
+        var request = FetchRequest(url: target, byteLimit: 1 << 20)
+        request.followsRedirects = false
+        do throws(FetchError) {
+            let response = try await transport.fetch(request, onProgress: nil)
+            if response.status == 200 {
+                if !common.quiet { Console.error("\(target) answers 200") }
+                return
+            }
+            let text = String(decoding: response.body.prefix(500), as: UTF8.self)
+            Console.error("pipectl: \(target) answers \(response.status)" + (text.isEmpty ? "" : ": \(text)"))
+        } catch {
+            Console.error("pipectl: \(error.message)")
+        }
+        throw ExitCode(ProgramExit.itemsFailed.rawValue)
+    }
+
+    /// What to ask, if this is the server's URL, or already that of a page.
+    private func target(_ text: String) throws(CommandFailure) -> SourceURL {
+        do throws(SourceError) {
+            let url = try SourceURL(text)
+            let place = text.hasSuffix("/") ? String(text.dropLast()) : text
+            guard place.split(separator: "/", omittingEmptySubsequences: false).count == 3 else { return url }
+            return try SourceURL(place + (ready ? "/ready" : "/health"))
+        } catch {
+            throw CommandFailure(.usage, error.message)
+        }
+    }
+
+    private static let unchecked: HostSettings = {
+        var settings = HostSettings()
+        settings.isInsecure = true
+        return settings
+    }()
+
+    /// The server's URL on this machine.
+    private static func place(of listener: ListenerConfiguration) throws(CommandFailure) -> String {
+        guard case .tcp(let host, let port) = listener.listen, port != 0 else {
+            throw CommandFailure(
+                .usage, "name the server's URL: `listen` is \(listener.listen), which is no port to connect to")
+        }
+        let isAny = ["0.0.0.0", "::", "*", ""].contains(host)
+        let name = isAny ? "127.0.0.1" : host.contains(":") ? "[\(host)]" : host
+        return "http\(listener.tls == nil ? "" : "s")://\(name):\(port)"
+    }
+}

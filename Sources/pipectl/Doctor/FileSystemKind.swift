@@ -1,0 +1,43 @@
+import Glibc
+import PipelineSupport
+
+/// The kind of file system that a folder is on, by proc(5), `mountinfo`.
+struct FileSystemKind: Sendable, Hashable {
+    /// As mount(8) has it, such as `ext4`.
+    let name: String
+
+    /// - Parameters:
+    ///   - folder: an absolute path without symbolic links.
+    ///   - mounts: the text of `/proc/self/mountinfo`.
+    /// - Returns: nil if no mount holds the folder.
+    init?(holding folder: String, mounts: String) {
+        var longest = -1
+        var name = ""
+        for line in mounts.split(separator: "\n") {
+            // `36 35 98:0 /root /mount options [tags] - ext4 source options`; the place has `\040` for a space.
+            let parts = line.split(separator: " ")
+            guard parts.count > 6, let dash = parts.firstIndex(of: "-"), dash + 1 < parts.count else { continue }
+            let place = parts[4].replacing("\\040", with: " ")
+            let holds = place == "/" || folder == place || folder.hasPrefix(place + "/")
+            // A later mount on the same place hides the earlier one.
+            guard holds, place.utf8.count >= longest else { continue }
+            longest = place.utf8.count
+            name = String(parts[dash + 1])
+        }
+        guard longest >= 0 else { return nil }
+        self.name = name
+    }
+
+    /// What a cache loses there; nil if nothing.
+    var cost: String? {
+        switch name {
+        case "tmpfs", "ramfs": "the cache takes memory, and is empty after a restart"
+        case "overlay": "the cache is lost with the container"
+        case "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs": Self.network
+        case _ where name.hasPrefix("fuse"): Self.network
+        default: nil
+        }
+    }
+
+    private static let network = "locks may be slow or missing there, and no other machine may use the folder"
+}

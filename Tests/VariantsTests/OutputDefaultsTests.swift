@@ -1,0 +1,52 @@
+import Testing
+
+@testable import Variants
+
+@Suite struct OutputDefaultsTests {
+    private static func output(_ recipe: String, _ defaults: [String]) throws -> String {
+        let header = ImageHeader(format: .jpeg, width: 10, height: 10)
+        return try Recipe(recipe).resolvedOutput(for: header, defaults: try OutputDefaults(defaults)).description
+    }
+
+    @Test(arguments: [
+        // What the recipe says stays, what it leaves open is filled in.
+        ("jpeg", ["jpeg:61:progressive"], "jpeg:quality=61:lossless=no:max=none:progressive=yes"),
+        ("jpeg:90", ["jpeg:61:progressive"], "jpeg:quality=90:lossless=no:max=none:progressive=yes"),
+        ("thumbnail:5", ["jpeg:61"], "jpeg:quality=61:lossless=no:max=none:progressive=no"),
+        ("original", ["jpeg:61"], "jpeg:quality=61:lossless=no:max=none:progressive=no"),
+        // Quality, losslessness and a budget are one choice.
+        ("webp:lossless", ["webp:61"], "webp:quality=100:lossless=yes:max=none:progressive=no"),
+        ("jpeg:max=20kB", ["jpeg:61"], "jpeg:quality=100:lossless=no:max=20000:progressive=no"),
+        ("jpeg:90", ["jpeg:max=20kB"], "jpeg:quality=90:lossless=no:max=none:progressive=no"),
+        // Other formats have nothing of it.
+        ("jpeg", ["webp:61", "avif:40:effort=3"], "jpeg:quality=82:lossless=no:max=none:progressive=no"),
+    ])
+    func `an output has its own options, then the defaults of its format`(
+        _ recipe: String, _ defaults: [String], _ expected: String
+    ) throws {
+        let usual = try Recipe("jpeg").resolvedOutput(for: ImageHeader(format: .jpeg, width: 10, height: 10)).quality
+        let text = try Self.output(recipe, defaults)
+        #expect(text.hasPrefix(expected.replacing("quality=82", with: "quality=\(usual)")), "\(text)")
+    }
+
+    @Test func `effort, chroma and what is kept are filled in`() throws {
+        let all = try Self.output("avif", ["avif:effort=3:chroma=full:keep=copyright"])
+        #expect(all.contains("effort=3") && all.contains("chroma=full") && all.contains("keep=copyright"), "\(all)")
+        let own = try Self.output("avif:effort=5:keep=icc", ["avif:effort=3:keep=copyright"])
+        #expect(own.contains("effort=5") && own.contains("copyright") && own.contains("icc"), "\(own)")
+    }
+
+    @Test(arguments: [
+        ["thumbnail:5,jpeg"], ["circle"], ["auto:5"], ["original"], ["jpeg:5", "jpeg:6"], ["jpeg:500"], [""],
+    ])
+    func `what is no output with a format, or comes twice, is refused`(_ texts: [String]) {
+        #expect(throws: RecipeError.self) { _ = try OutputDefaults(texts) }
+    }
+
+    @Test func `the canonical texts lead to the same defaults`() throws {
+        let texts = ["avif:51:effort=3", "jpeg:81:progressive", "webp:keep=copyright"]
+        let defaults = try OutputDefaults(texts.reversed())
+        let again = try OutputDefaults(defaults.texts)
+        #expect(defaults.texts == texts && again == defaults)
+    }
+}
