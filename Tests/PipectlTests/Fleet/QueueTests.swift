@@ -107,6 +107,27 @@ extension CommandTests {
             }
         }
 
+        @Test func `an item whose report is longer than the queue takes is one failure, and its outputs are there`()
+            async throws
+        {
+            let redis = try RedisTestServer()
+            let folder = ScratchFolder()
+            let origin = try FolderOrigin(folder: Self.originals, maxAge: 3600)
+            defer { origin.stop() }
+            // Sixteen times in the report.
+            let url = origin.url("/night-tiny.jpg?" + String(repeating: "a", count: 5_000))
+            let recipes = (30..<45).flatMap { ["-r", "thumbnail:\($0)"] }
+            let worker = try Self.worker(redis, folder, "one", ["--set", "allowPrivateAddresses=true"])
+            let ended = try await ChildProgram.run(Self.words(redis, folder, [url], recipes), folder: folder.path)
+            let lines = Self.lines(folder)
+            #expect(ended.exit == 1 && lines.count == 1, "\(ended.errors)")
+            let line = try #require(lines.first)
+            #expect(line.error?.code == .outputFailed && line.source.hasPrefix("http://127.0.0.1"))
+            #expect(folder.names("out").count == 16)
+            worker.signal(SIGTERM)
+            #expect(await worker.end.exit == 0)
+        }
+
         @Test func `an item that no worker survives is given up, and stops no other`() async throws {
             let redis = try RedisTestServer()
             let folder = ScratchFolder()

@@ -103,7 +103,9 @@ struct QueueWorker: Sendable {
             }
             isFailure = lines.contains { $0.outcome == .failed }
             if let onFailure { for line in lines { line.failureText.map(onFailure) } }
-            result = Array(lines.map(\.line).joined(separator: "\n").utf8)
+            let bytes = Array(lines.map(\.line).joined(separator: "\n").utf8)
+            result = bytes.count <= BatchTerms.maxBytes ? bytes : Self.tooLong(entry, bytes.count)
+            isFailure = isFailure || bytes.count > BatchTerms.maxBytes
         } else {
             // Another version has written it. The submitter reports it.
             (result, isFailure) = ([], true)
@@ -113,6 +115,16 @@ struct QueueWorker: Sendable {
         }
         // Otherwise another worker has taken it over.
         if isDone == true { run.state.withLock { $0.done += 1 } }
+    }
+
+    /// The result of an entry whose own is longer than the queue takes: each recipe repeats the source.
+    private static func tooLong(_ entry: QueueEntry, _ bytes: Int) -> [UInt8] {
+        var line = ItemJSON(source: String(entry.source.source.prefix(1_000)), recipe: "", outcome: .failed)
+        line.error = BatchFailure(
+            code: .outputFailed,
+            message: "the outputs are written, but their report has \(bytes) bytes, more than the queue takes; give a "
+                + "source with so long a name fewer recipes")
+        return Array(line.line.utf8)
     }
 
     private func options(of batch: BatchID, _ run: Run) async -> [UInt8]? {
