@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 CVipsTable cvips;
@@ -22,8 +23,17 @@ static void ignore_warning(const char *domain, int level, const char *message, v
     (void)user;
 }
 
+/// The library's file; NULL for what the loader finds.
+static _Atomic(const char *) chosen;
+
+void cvips_choose(const char *path) { atomic_store(&chosen, strdup(path)); }
+
 static void load(void) {
-    static const char *const sonames[] = {"libvips.so.42", "libgobject-2.0.so.0", "libglib-2.0.so.0"};
+    const char *sonames[] = {"libvips.so.42", "libgobject-2.0.so.0", "libglib-2.0.so.0"};
+    const char *path = atomic_load(&chosen);
+    if (!path) path = getenv("IMAGE_PIPELINE_LIBVIPS");
+    // A search in it goes on in what it needs, or it holds all three.
+    if (path) sonames[0] = sonames[1] = sonames[2] = path;
     void *libraries[3];
     for (int i = 0; i < 3; i++) {
         // Lazy binding: functions that libraries call in each other are resolved on first call, which saves a tenth of
@@ -31,7 +41,10 @@ static void load(void) {
         libraries[i] = dlopen(sonames[i], RTLD_LAZY | RTLD_LOCAL);
         if (!libraries[i]) {
             const char *reason = dlerror();
-            snprintf(failure, sizeof failure, "libvips cannot be loaded (%s); install the package libvips42 (Debian 12) or libvips42t64 (Debian 13)",
+            if (path)
+                snprintf(failure, sizeof failure, "libvips cannot be loaded (%s); the setting `libvips` names its file",
+                         reason ? reason : path);
+            else snprintf(failure, sizeof failure, "libvips cannot be loaded (%s); install the package libvips42 (Debian 12) or libvips42t64 (Debian 13)",
                      reason ? reason : sonames[i]);
             return;
         }
@@ -71,11 +84,13 @@ int cvips_load_module(const char *name) {
     // libvips keeps its modules beside itself, in a folder named after its version.
     Dl_info library;
     if (!atomic_load(&loaded) || !dladdr(*(void **)&cvips.vips_init, &library) || !library.dli_fname) return 0;
-    const char *slash = strrchr(library.dli_fname, '/');
-    if (!slash) return 0;
+    // The name it was loaded by may be a link from elsewhere.
+    char *file = realpath(library.dli_fname, NULL);
+    if (!file) return 0;
     char path[1024];
-    int length = snprintf(path, sizeof path, "%.*s/vips-modules-%d.%d/vips-%s.so", (int)(slash - library.dli_fname),
-                          library.dli_fname, cvips.vips_version(0), cvips.vips_version(1), name);
+    int length = snprintf(path, sizeof path, "%.*s/vips-modules-%d.%d/vips-%s.so", (int)(strrchr(file, '/') - file), file,
+                          cvips.vips_version(0), cvips.vips_version(1), name);
+    free(file);
     if (length < 0 || (size_t)length >= sizeof path) return 0;
     void *loader = dlopen("libgmodule-2.0.so.0", RTLD_NOW | RTLD_LOCAL);
     if (!loader) return 0;

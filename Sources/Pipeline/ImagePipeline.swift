@@ -126,7 +126,8 @@ public final class ImagePipeline: Sendable {
             traceFields: { observe.traceFields }, now: now)
         render = RenderStage(
             renderer: renderer,
-            libraries: KnownLibraries(renderer, folder: configuration.cacheFolder, threads: threads),
+            libraries: KnownLibraries(
+                renderer, folder: configuration.cacheFolder, libvips: configuration.libvips, threads: threads),
             quality: configuration.quality, light: configuration.light, effort: configuration.effort,
             outputs: configuration.outputs,
             limits: configuration.limits, threads: threads,
@@ -140,11 +141,13 @@ public final class ImagePipeline: Sendable {
         if let renderer = configuration.renderer { return renderer }
         switch configuration.isolation {
         case .inProcess:
+            if let path = configuration.libvips { VipsLibrary.choose(path) }
             return InProcessRenderer(
                 threads: configuration.renderThreads ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1,
                 formats: configuration.inProcessFormats, longRenders: configuration.longRenders)
         case .workers(var workers):
             workers.longRenders = configuration.longRenders
+            workers.libvips = configuration.libvips
             workers.drawsText = configuration.limits.formats.contains(.svg)
             workers.warn = { [warn = workers.warn] message in
                 warn(message)

@@ -25,10 +25,12 @@ final class KnownLibraries: Sendable {
 
     private let renderer: any Rendering
     private let folder: String?
+    private let libvips: String?
     private let threads: OwnedThreads
     private let state = Mutex(State())
 
-    init(_ renderer: any Rendering, folder: String?, threads: OwnedThreads) {
+    init(_ renderer: any Rendering, folder: String?, libvips: String? = nil, threads: OwnedThreads) {
+        self.libvips = libvips
         self.renderer = renderer
         self.folder = folder
         self.threads = threads
@@ -103,14 +105,17 @@ final class KnownLibraries: Sendable {
 
     /// Of everything that decides which libraries are loaded, as it is now.
     private func identity(_ libraries: RenderLibraries) -> String {
-        let search = getenv("LD_LIBRARY_PATH").map { String(cString: $0) } ?? ""
+        let variables: [String] = ["LD_LIBRARY_PATH", WorkerConfiguration.libvipsVariable]
+        let search = variables.map { name in
+            getenv(name).map { String(cString: $0) } ?? ""
+        }
         let files = (libraries.files + ["/proc/self/exe"]).map { path in
             var status = stat()
             guard stat(path, &status) == 0 else { return "-" }
             return
                 "\(status.st_dev) \(status.st_ino) \(status.st_size) \(status.st_mtim.tv_sec) \(status.st_mtim.tv_nsec)"
         }
-        return sha256Hex(([search] + files).joined(separator: "\n"))
+        return sha256Hex((search + [libvips ?? ""] + files).joined(separator: "\n"))
     }
 }
 

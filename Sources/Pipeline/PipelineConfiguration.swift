@@ -81,6 +81,9 @@ public struct PipelineConfiguration: Sendable {
     /// Originals that the program has itself, by the name before the colon of their sources: `photos` for `photos:42`, which
     /// then means no file of that name (`./photos:42` does). None by default. A name is a scheme, in lower case; `http`, `https`, `s3`, `file`, `id` and `bytes` are taken.
     public var providers: [String: any OriginalProvider] = [:]
+    /// The file of libvips 8.14 or newer, with or without GLib in it; nil, the default, for what the loader finds. A process that
+    /// renders itself (`isolation`) loads one: the first pipeline's.
+    public var libvips: String?
     /// Replaces the renderer, whatever `isolation` says.
     package var renderer: (any Rendering)?
     /// Called once for every original about to be stored and for every one freshened by a 304. If it returns false,

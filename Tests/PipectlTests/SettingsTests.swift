@@ -255,7 +255,7 @@ import Variants
         "server.trustedProxies": "10.0.0.0/8",
         "memory.originals": "7%", "memory.records": "7%", "memory.variants": "7%", "keys": #"{"a":null}"#,
         "keysFile": "/k", "baseURLs": #"{"a":"https://a.test"}"#, "recipes.steps": "circle", "sizes.steps": "[20,40]",
-        "server.fallback": "/f.png", "fetch.userAgent": "agent/1", "outputs": "jpeg:81:progressive",
+        "server.fallback": "/f.png", "libvips": "/v.so", "fetch.userAgent": "agent/1", "outputs": "jpeg:81:progressive",
         "defaultBase": "a", "recipes.watermark": "circle", "server.fields": #"{"X-Served-By":"us"}"#,
         "server.referrers": "a.test", "server.mountPoint": "/images", "server.fallbackStatus": "200",
         "server.cacheControl":

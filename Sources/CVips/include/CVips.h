@@ -157,6 +157,10 @@ typedef struct CVipsTable {
 /// Written once, before `cvips_load` first returns, hence safe to read from any thread.
 extern CVipsTable cvips __attribute__((swift_attr("nonisolated(unsafe)")));
 
+/// Names the file that `cvips_load` takes for libvips, in place of IMAGE_PIPELINE_LIBVIPS and of what the loader finds. No
+/// effect once it is loaded.
+void cvips_choose(const char *path);
+
 /// Loads and starts libvips once for the process, from any thread. Returns NULL, or an error message (static text).
 const char *_Nullable cvips_load(void);
 

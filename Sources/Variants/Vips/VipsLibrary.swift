@@ -1,7 +1,10 @@
 import CVips
 
 /// libvips in this process: loaded and started on the first render, never before.
-enum VipsLibrary {
+package enum VipsLibrary {
+    /// Names the file to load in this process, in place of what the loader finds. No effect once libvips is loaded.
+    package static func choose(_ path: String) { cvips_choose(path) }
+
     /// Loads libvips if that has not happened yet. Throws `libraryUnavailable`, naming the package to install.
     static func load() throws(RenderError) {
         if let failure = cvips_load() { throw RenderError(.libraryUnavailable, String(cString: failure)) }

@@ -43,6 +43,10 @@ public struct WorkerConfiguration: Sendable {
     package var environment: [String] = []
     /// Whether SVG is decoded, whose text needs the machine's fonts.
     package var drawsText = false
+    /// The file of libvips; nil for what the loader finds.
+    package var libvips: String?
+    /// Names that file to a worker, and to a program that sets nothing.
+    package static let libvipsVariable = "IMAGE_PIPELINE_LIBVIPS"
     static let fontsVariable = "IMAGE_PIPELINE_WORKER_FONTS"
     /// If set in a worker's environment, originals can trigger faults, for tests (`WorkerFault`).
     package static let faultsVariable = "IMAGE_PIPELINE_WORKER_FAULTS"
@@ -64,6 +68,9 @@ public struct WorkerConfiguration: Sendable {
         ]
         // The loader has to find the libraries that the pipeline's own process found.
         if let path = getenv("LD_LIBRARY_PATH") { variables.append("LD_LIBRARY_PATH=" + String(cString: path)) }
+        if let path = libvips ?? getenv(Self.libvipsVariable).map({ String(cString: $0) }) {
+            variables.append("\(Self.libvipsVariable)=\(path)")
+        }
         if drawsText { variables.append(Self.fontsVariable + "=1") }
         return variables + environment
     }

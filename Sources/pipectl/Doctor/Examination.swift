@@ -101,7 +101,11 @@ struct Examination {
         var findings = [Finding.works("libraries", libraries.versions), locks(protection)]
         findings += formats(libraries, settings)
         for format in libraries.written.sorted(by: { $0.rawValue < $1.rawValue }) {
-            if let failure = await renders(format, pipeline) { findings.append(failure) }
+            guard let failure = await renders(format, pipeline) else { continue }
+            // Without workers, this is the first that loads the library.
+            if failure.state == .fails { findings = [] }
+            findings.append(failure)
+            if failure.state == .fails { break }
         }
         await pipeline.shutdown()
         return findings
@@ -158,7 +162,8 @@ struct Examination {
             let response = try await pipeline.respond(to: request)
             return response.width > 0 ? nil : failure("it has no pixels")
         } catch let error as PipelineError {
-            return failure(error.message)
+            guard error.code == .libraryUnavailable else { return failure(error.message) }
+            return .fails("libvips", error.message, cost: "nothing is rendered", .renderFailed)
         } catch {
             return failure("\(error)")
         }

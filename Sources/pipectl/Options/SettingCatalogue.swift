@@ -160,6 +160,9 @@ enum SettingCatalogue {
             "render.isolation", \.isolation, .choice, "workers: a crash or hang costs one request",
             departure: "library: inProcess, which needs no worker executable; for trusted pictures"),
         Setting(
+            "libvips", \.pipeline.libvips, .path,
+            "file of libvips to load, for example of PyPI's pyvips-binary; empty: the system's libvips.so.42"),
+        Setting(
             "render.quality", \.pipeline.quality, .choice,
             "how much of the downscaling decoders do, which is cheap but less exact: most with fast, none with best"),
         Setting(

@@ -1,4 +1,5 @@
 import Dispatch
+import Glibc
 import PipelineSupport
 import TestSupport
 import Testing
@@ -50,6 +51,24 @@ extension CommandTests {
                     ["doctor", "--cache", site.cache], folder: site.folder.path,
                     environment: ["LD_LIBRARY_PATH=\(site.folder("lib"))"])).end
             #expect(ended.exit == 6 && ended.text.contains("fails  libvips: "), "\(ended.text) \(ended.errors)")
+        }
+
+        @Test func `another libvips is loaded from where the setting says, in workers and without`() async throws {
+            let places: [String] = ["x86_64", "aarch64"].map { (name: String) -> String in
+                "/usr/lib/\(name)-linux-gnu/libvips.so.42"
+            }
+            let system = try #require(places.first { (place: String) in access(place, R_OK) == 0 })
+            let link = site.folder("own.so")
+            #expect(symlink(system, link) == 0)
+            for isolation in ["workers", "inProcess"] {
+                let mode = ["--set", "heif.trusted=true", "--set", "render.isolation=\(isolation)"]
+                let usual = try await findings(mode)
+                let own = try await findings(mode + ["--set", "libvips=\(link)"])
+                #expect(own.exit == usual.exit && Self.find("formats", own.all) == Self.find("formats", usual.all))
+                let none = try await findings(mode + ["--set", "libvips=/nowhere.so"])
+                let finding = try #require(none.all.first { $0["state"] == .string("fails") })
+                #expect(none.exit == 6 && finding.json.contains("the setting `libvips`"), "\(finding.json)")
+            }
         }
 
         @Test func `kinds of file systems are told by the mount that holds the folder`() {
