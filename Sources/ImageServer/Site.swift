@@ -32,6 +32,8 @@ public struct Site: Sendable {
 
     /// Whether there is a page at `/`.
     package var hasPage: Bool { settings.playground }
+    /// The path before all others.
+    package var mountPoint: String { settings.mountPoint }
     /// Whether folders of this machine are among the sources.
     package var hasFolders: Bool { !settings.baseURLs.folders.isEmpty }
 

@@ -124,7 +124,7 @@ struct ServeCommand: AsyncParsableCommand {
             let shown = shown(address, isSecure: isSecure)
             Console.error("listening on \(shown)", .info)
             if site.hasPage, case .tcp = address {
-                Console.error("\(site.hasFolders ? "see folders and " : "")try recipes at \(shown)/", .info)
+                Console.error("\(site.hasFolders ? "see folders and " : "")try recipes at \(shown)\(site.mountPoint)/", .info)
             }
         }
         guard let address = configuration.adminListen else { return [server] }
