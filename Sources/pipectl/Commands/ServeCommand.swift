@@ -124,7 +124,8 @@ struct ServeCommand: AsyncParsableCommand {
             let shown = shown(address, isSecure: isSecure)
             Console.error("listening on \(shown)", .info)
             if site.hasPage, case .tcp = address {
-                Console.error("\(site.hasFolders ? "see folders and " : "")try recipes at \(shown)\(site.mountPoint)/", .info)
+                let what = site.hasFolders ? "see folders and try recipes" : "try recipes"
+                Console.error("\(what) at \(shown)\(site.mountPoint)/", .info)
             }
         }
         guard let address = configuration.adminListen else { return [server] }
