@@ -49,7 +49,7 @@ public struct AddedFields: Sendable, Hashable {
 
     /// The answer with these fields in place of any that it has, such as the origin's.
     func applied(to answer: ServerResponse) -> ServerResponse {
-        if fields.isEmpty { return answer }
+        if fields.isEmpty || answer.status >= 400 { return answer }
         var answer = answer
         answer.fields.removeAll { field in fields.contains { FieldLines.isSameName($0.name, field.name) } }
         answer.fields += fields

@@ -22,7 +22,14 @@ public struct RecipeRules: Sendable {
     /// - Throws: `Problem`: 403 for one that the site does not make, 400 for a size that is no step.
     func admitted(_ recipe: Recipe, text: String) throws(Problem) -> Recipe {
         var recipe = try checked(recipe, text: text)
-        if let watermark { recipe.steps += watermark.steps }
+        guard let watermark else { return recipe }
+        recipe.steps += watermark.steps
+        let steps = recipe.description.split(separator: ",").count
+        guard steps <= Recipe.stepLimit else {
+            throw Problem(
+                .invalidRecipe,
+                "with the server's watermark it has \(steps) steps, and at most \(Recipe.stepLimit) are made")
+        }
         return recipe
     }
 

@@ -6,7 +6,8 @@ public import Pipeline
 public enum ReferrerRule: Sendable, Hashable {
     /// Any page, the default.
     case all
-    /// Pages that a pattern admits, and requests that name no page, as of somebody who opens the address itself.
+    /// Pages that a pattern admits, the server's own, and requests that name no page, as of somebody who opens the address
+    /// itself.
     case list([HostPattern])
 
     /// - Throws: `Problem`: 403 for another page.
@@ -18,8 +19,11 @@ public enum ReferrerRule: Sendable, Hashable {
     func admits(_ fields: [HeaderField]) -> Bool {
         guard case .list(let patterns) = self else { return true }
         let pages = fields.values(of: "referer")
-        if pages.isEmpty { return true }
+        if pages.allSatisfy(\.isEmpty) { return true }
         guard pages.count == 1, let page = try? SourceURL(pages[0]) else { return false }
-        return HostPolicy(allow: patterns).refusal(of: page) == nil
+        if HostPolicy(allow: patterns).refusal(of: page) == nil { return true }
+        // The server's own page, by whatever name the client knows the server.
+        let own = fields.values(of: "host").first.flatMap { try? SourceURL("\(page.scheme)://\($0)/") }
+        return own.map { $0.host == page.host && $0.port == page.port } == true
     }
 }

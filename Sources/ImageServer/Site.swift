@@ -42,9 +42,11 @@ public struct Site: Sendable {
     ///
     /// - Throws: `Problem`: 404 for a path outside the mount point.
     package func below(_ target: String) throws(Problem) -> String {
-        if let below = ServerRequest.below(settings.mountPoint, target) { return below }
-        switch RouteName(target) {
-        case .health, .ready, .metrics: return target
+        if settings.mountPoint.isEmpty { return target }
+        let path = try RequestAdmission.originForm(target)
+        if let below = ServerRequest.below(settings.mountPoint, path) { return below }
+        switch RouteName(path) {
+        case .health, .ready, .metrics: return path
         default: throw ServerRequest.outside(settings.mountPoint)
         }
     }

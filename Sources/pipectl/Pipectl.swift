@@ -59,7 +59,7 @@ struct Pipectl: AsyncParsableCommand {
         // Likewise for a file that exceeds the size limit (`ulimit -f`).
         signal(SIGXFSZ, SIG_IGN)
         // Before the first thread, since that would reserve an arena.
-        let tooSmall = Surroundings.refusalOfAddressSpace
+        let tooSmall = Surroundings.refusalOfAddressSpace ?? Surroundings.refusalOfFiles
         let threadFailure = Interruption.arm()
         let arguments = Array(CommandLine.arguments.dropFirst())
         let doesManyThings = arguments.first == "batch" || arguments.first == "serve"

@@ -24,6 +24,19 @@ enum Surroundings {
                 + "the container runtime, or run the container with --security-opt seccomp=unconfined")
     }
 
+    /// Why there are too few files for a command's threads, pipes and libraries, some of which end the program where they
+    /// get none; nil if there are enough.
+    static var refusalOfFiles: CommandFailure? {
+        let least: rlim_t = 32
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < least else {
+            return nil
+        }
+        return CommandFailure(
+            .usage,
+            "`ulimit -n` permits \(limit.rlim_cur) open files, and a command needs \(least): raise it: ulimit -n 1024")
+    }
+
     /// The limit of the address space in bytes (`ulimit -v`); nil if there is none.
     static var addressSpace: Int? {
         var limit = rlimit()

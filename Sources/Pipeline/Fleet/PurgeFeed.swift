@@ -171,8 +171,13 @@ final class PurgeFeed: PurgeNews {
     private func apply(_ events: [PurgeEvent], _ purger: Purger) async throws(StoreError) {
         var joined: Purge?
         func carryOut() async throws(StoreError) {
-            if let purge = joined { _ = try await purger.carryOut(purge, isOwn: false) }
+            guard let purge = joined else { return }
             joined = nil
+            // What these cover is looked for first, which takes time: requests wait, until the reader confirms.
+            if !purge.tags.isEmpty || !purge.masks.isEmpty || !purge.overlays.isEmpty {
+                until.store(0, ordering: .releasing)
+            }
+            _ = try await purger.carryOut(purge, isOwn: false)
         }
         for event in events {
             switch event {

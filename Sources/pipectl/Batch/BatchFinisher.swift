@@ -170,14 +170,12 @@ final class BatchFinisher: @unchecked Sendable {
         show()
     }
 
-    /// Counts a failed item's source, and reports it right away if `onFailure` is set. The items of a source come one
-    /// after another; those that fail for the same reason are reported once.
+    /// Reports a failed item right away if `onFailure` is set; otherwise keeps the first sources for the summary.
     private func tell(_ line: ItemJSON) {
-        guard let failure = summary.countFailure(line, isShown: options.onFailure != nil),
-            let onFailure = options.onFailure
-        else { return }
+        guard line.failureText != nil else { return }
+        guard let onFailure = options.onFailure else { return summary.keepFailure(line) }
         if progress != nil { send(ProgressLine.clear) }
-        onFailure(failure.text)
+        onFailure(BatchSummary.Failure(line: line).text)
     }
 
     func end(_ leftOut: (duplicates: Int, ownOutputs: Int), isInterrupted: Bool) -> BatchSummary {

@@ -1,3 +1,4 @@
+import Glibc
 import Pipeline
 import PipelineSupport
 import Variants
@@ -40,6 +41,9 @@ struct BatchPlan {
         let head = [item.source.source, item.canonical]
         do {
             if let failure = item.failure { throw NameError(message: failure.message) }
+            if case .file(let path) = ImageSource(item.source.source), access(path, F_OK) != 0 {
+                throw NameError(message: String(cString: strerror(errno)))
+            }
             let name = try namer.name(
                 for: OutputNaming(
                     source: item.source.source, folder: item.source.folder, name: item.source.name,

@@ -22,6 +22,7 @@ struct BatchSummary: Sendable, Hashable {
         /// How many recipes of its source did.
         var items = 1
 
+        /// For people.
         var text: String {
             (line.failureText ?? "")
                 + (items > 1 ? " (\(items) recipes)" : line.recipe.isEmpty ? "" : " [\(TextTable.plain(line.recipe))]")
@@ -70,20 +71,16 @@ struct BatchSummary: Sendable, Hashable {
     /// Keeps a failed item among the first, together with others of its source that fail for the same reason: they come
     /// one after another.
     ///
-    /// - Parameter isShown: whether each failure is shown as it happens, and so not listed.
-    /// - Returns: the failure if it is the first of its kind.
-    mutating func countFailure(_ line: ItemJSON, isShown: Bool) -> Failure? {
-        guard let text = line.failureText else { return nil }
-        let isRepeated = lastFailure?.source == line.source && lastFailure?.failureText == text
+    mutating func keepFailure(_ line: ItemJSON) {
+        let isRepeated = lastFailure?.source == line.source && lastFailure?.failureText == line.failureText
         lastFailure = line
-        guard !isRepeated else {
-            if !isShown, furtherFailures == 0 { firstFailures[firstFailures.count - 1].items += 1 }
-            return nil
+        if isRepeated {
+            if furtherFailures == 0 { firstFailures[firstFailures.count - 1].items += 1 }
+        } else if firstFailures.count < Self.failuresShown {
+            firstFailures.append(Failure(line: line))
+        } else {
+            furtherFailures += 1
         }
-        let failure = Failure(line: line)
-        if isShown { return failure }
-        if firstFailures.count < Self.failuresShown { firstFailures.append(failure) } else { furtherFailures += 1 }
-        return failure
     }
 
     /// The summary as a few lines of human-readable text.

@@ -120,7 +120,7 @@ struct BatchCommand: AsyncParsableCommand {
             if let folder, let store = pipeline.buckets {
                 options.bucket = BucketOutput(store: store, folder: folder, cacheControl: cacheControl)
                 do throws(FetchError) {
-                    try await store.check(folder)
+                    if !dryRun { try await store.check(folder) }
                 } catch {
                     throw CommandFailure(.outputFailed, error.message)
                 }

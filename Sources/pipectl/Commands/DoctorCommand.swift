@@ -21,7 +21,7 @@ struct DoctorCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
-        let configuration = try common.collectedSettings().configuration(serves: true)
+        let (configuration, _) = try common.collectedSettings().serving()
         let findings = try await Examination(configuration: configuration).findings()
         for finding in findings { print(json ? finding.json : finding.text) }
         let exit = Finding.exit(findings)

@@ -1,5 +1,7 @@
 import PipelineSupport
+import Glibc
 import ImageServer
+import Pipeline
 import Variants
 
 extension RunConfiguration {
@@ -36,8 +38,8 @@ extension RunConfiguration {
             }
         }
         if requestRate > 0 { site.rate = RateLimit(rate: requestRate) }
-        if let fallbackStatus, fallbackStatus < 200 {
-            errors.add(settings.given("server.fallbackStatus").bad("a final status is 200 to 599"))
+        if let fallbackStatus, fallbackStatus != 200, fallbackStatus < 400 {
+            errors.add(settings.given("server.fallbackStatus").bad("a picture has the status 200, or one from 400 on"))
         }
         if let fallback {
             do throws(FileError) {
@@ -51,6 +53,23 @@ extension RunConfiguration {
                 errors.add(settings.given("server.fallback").bad(error.description))
             }
         }
+    }
+
+    /// Throws if a folder has no picture of this name.
+    private func checkPicture(_ kind: String, _ name: String, _ folder: String?) throws(RecipeError) {
+        let names = folder.flatMap({ opendir($0) }).map { stream -> [String] in
+            defer { closedir(stream) }
+            var names: [String] = []
+            while let item = readdir(stream) {
+                names.append(
+                    withUnsafePointer(to: &item.pointee.d_name) {
+                        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+                    })
+            }
+            return names
+        }
+        guard names?.contains(where: { $0.hasPrefix(name + ".") }) != true else { return }
+        throw RecipeError(expected: "there is no \(kind) `\(name)` in " + (folder ?? "a folder: set `\(kind)s`"))
     }
 
     /// Fills in which recipes the server makes.
@@ -82,6 +101,8 @@ extension RunConfiguration {
             do throws(RecipeError) {
                 let recipe = try Recipe(watermark, presets: site.presets)
                 site.recipes.watermark = recipe
+                for name in recipe.overlayNames { try checkPicture("overlay", name, pipeline.overlays) }
+                for name in recipe.maskNames { try checkPicture("mask", name, pipeline.masks) }
                 if !recipe.isOfStepsAlone {
                     errors.add(given.bad("`\(watermark)` is to have steps, and neither an output nor a load option"))
                 }

@@ -115,7 +115,7 @@ extension CommandTests {
                 #expect(lines.count == 1 && lines[0].hasSuffix("(3 recipes)"), "\(ended.errors)")
             }
             let all = try await site.run(words + ["-v"])
-            #expect(all.errors.ranges(of: "failed: list/").count == 2, "\(all.errors)")
+            #expect(all.errors.ranges(of: "failed: list/").count == 6, "\(all.errors)")
             let one = try await site.run(["batch", "list/10.jpg", "-o", "out", "-r", "thumbnail:20"])
             #expect(one.errors.contains("[thumbnail:20x20]"), "\(one.errors)")
         }

@@ -82,6 +82,18 @@ extension CommandTests {
             }
         }
 
+        @Test(arguments: ["get", "doctor", "recipes"])
+        func `with too few files a command ends with one sentence`(command: String) async throws {
+            let words = command == "get" ? ["get", picture, "-r", "thumbnail:20", "-o", "out"] : [command]
+            for files in [8, 12, 31] {
+                let limited = ["-c", "ulimit -n \(files) && exec \"$@\"", "sh", ChildProgram.path] + words
+                let child = try ChildProgram(
+                    limited + ["--cache", site.cache], program: "sh", folder: site.folder.path, seconds: 60)
+                let ended = await child.end
+                #expect(ended.exit == 2 && ended.errors.contains("`ulimit -n`"), "\(files): \(ended.errors)")
+            }
+        }
+
         @Test(.enabled(if: SmallDisk.isPermitted, privileges))
         func `if the home folder is the root, the error of the cache folder says what to do`() async throws {
             let readOnly = "mount --bind / / && mount -o remount,bind,ro / && export HOME=/"

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Glibc
 import Pipeline
 import PipelineSupport
 
@@ -68,6 +69,12 @@ struct CachePurge: AsyncParsableCommand {
             let sources = Readable.count(result.sources, "source", "sources") + ": "
             let what = soft ? Readable.count(result.records, "record", "records") : result.text
             print((soft ? "made stale " : "removed ") + (source == nil ? sources : "") + what)
+        }
+        let isOfFleet = configuration.fleet == nil && access(settings.cacheFolder + "/cache.purge-place", F_OK) == 0
+        if isOfFleet, !common.quiet {
+            Console.error(
+                "pipectl: warning: a server of a fleet uses this folder, and the other machines are not told: give this "
+                    + "command its settings (--config, or --set fleet.redis=…)", .warning)
         }
         for tier in result.unconfirmed {
             let isFleet = tier == .fleet
