@@ -9,7 +9,10 @@ public struct FallbackPicture: Sendable {
     private let mediaType: String
     private let status: Int?
 
-    /// - Parameter status: sent with it, 200…599; nil, the default, for the problem's, so that no client takes it for the variant.
+    /// - Parameters:
+    ///   - bytes: of a picture in any format that is read.
+    ///   - status: sent with it, 200 or from 400 on; nil, the default, for the problem's, so that no client takes it for the
+    ///     variant.
     /// - Throws: `RenderError` if the bytes are no picture.
     public init(_ bytes: [UInt8], status: Int? = nil) throws(RenderError) {
         mediaType = try ImageHeader.probe(bytes).format.mediaType
