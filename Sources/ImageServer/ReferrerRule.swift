@@ -6,8 +6,8 @@ public import Pipeline
 public enum ReferrerRule: Sendable, Hashable {
     /// Any page, the default.
     case all
-    /// Pages that a pattern admits, the server's own, and requests that name no page, as of somebody who opens the address
-    /// itself.
+    /// Pages that a pattern admits, the server's own pages, and requests without `Referer`, as when a person opens the
+    /// address itself.
     case list([HostPattern])
 
     /// - Throws: `Problem`: 403 for another page.
