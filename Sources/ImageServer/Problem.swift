@@ -82,6 +82,7 @@ extension Problem.Kind {
     static let forbidden = Self("forbidden", 403, "This is for the server's operators")
     static let referrerRefused = Self("referrer-refused", 403, "The page that asks may not show this server's pictures")
     static let recipeNotAllowed = Self("recipe-not-allowed", 403, "This server does not make that recipe")
+    static let routeClosed = Self("route-closed", 403, "This server does not serve that path")
     static let sourceRefused = Self("source-refused", .sourceRefused, "The source is refused by policy")
     static let unknownPath = Self("unknown-path", 404, "There is nothing at this path")
     static let notFound = Self("not-found", .notFound, "The origin does not have the source")
@@ -113,7 +114,7 @@ extension Problem.Kind {
     /// Every kind, for the documentation.
     static let all: [Self] = [
         malformedRequest, invalidSource, invalidRecipe, missingMask, unauthorized, adminOff, badSignature, forbidden,
-        recipeNotAllowed, referrerRefused, sourceRefused,
+        recipeNotAllowed, referrerRefused, routeClosed, sourceRefused,
         unknownPath, notFound, methodNotAllowed, requestTimeout, preconditionFailed, bodyTooLarge, overLimit,
         targetTooLong, notAnImage,
         undecodable, renderFailed, renderCrashed, tooManyRequests, fieldsTooLarge, internalError, unknownCoding,

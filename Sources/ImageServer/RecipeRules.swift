@@ -17,6 +17,9 @@ public struct RecipeRules: Sendable {
 
     public init() {}
 
+    /// Whether clients cannot have every picture of a source made: presets, recipes or steps are listed, or a watermark is set.
+    package var isRestricted: Bool { presetsOnly || allowed != nil || steps != nil || watermark != nil }
+
     /// The recipe to make for a text that parses as `recipe`.
     ///
     /// - Throws: `Problem`: 403 for one that the site does not make, 400 for a size that is no step.

@@ -21,6 +21,13 @@ public struct ServerConfiguration: Sendable {
     public var formats: [ImageFormat] = Negotiation.preferred(.quick)
     /// Which recipes the site makes; default all.
     public var recipes = RecipeRules()
+    /// The routes that are open. Default nil: all, but `variant` alone if `recipes` restricts what is made, since originals
+    /// would circumvent that.
+    public var routes: Set<ImageRoute>?
+    /// `routes` with its default applied.
+    package var openRoutes: Set<ImageRoute> {
+        routes ?? (recipes.isRestricted ? [.variant] : Set(ImageRoute.allCases))
+    }
     /// Recipes that have names; default none.
     public var presets = RecipePresets.none
     /// Names for URLs, so that a source may be `name:path`; default none.

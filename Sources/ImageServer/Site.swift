@@ -124,6 +124,7 @@ public struct Site: Sendable {
     ) async -> ServerResponse {
         do throws(Problem) {
             try admit(request)
+            try checkIsOpen(request.target)
             if let hit = await storedHit(request) { return hit }
             // First, so that nothing of a path is decoded or done for those who may not ask.
             let grant = try settings.signature.grant(request.target, now: now())
@@ -173,6 +174,14 @@ public struct Site: Sendable {
         return passesOn(request, route) && (try? settings.signature.grant(request.target, now: now())) != nil
     }
 
+    /// Throws a 403 for a route that the setting `server.routes` closes.
+    private func checkIsOpen(_ target: String) throws(Problem) {
+        guard let route = RouteName(target).flatMap({ ImageRoute(rawValue: $0.rawValue) }),
+            !settings.openRoutes.contains(route)
+        else { return }
+        throw Problem(.routeClosed, "/\(route.rawValue) is closed on this server (`server.routes`)")
+    }
+
     /// Leave for a route that needs it; a path without a signature has none.
     private static func needed(_ grant: Signature.Grant?) throws(Problem) -> Signature.Grant {
         guard let grant else { throw Problem(.badSignature) }
@@ -197,7 +206,7 @@ public struct Site: Sendable {
     }
 
     private func passesOn(_ request: ServerRequest, _ route: Route) -> Bool {
-        guard case .original(let signature, _) = route else { return false }
+        guard case .original(let signature, _) = route, settings.openRoutes.contains(.original) else { return false }
         return settings.methods.contains(request.method, signature: signature)
     }
 

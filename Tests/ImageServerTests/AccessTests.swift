@@ -130,6 +130,46 @@ import Variants
         }
     }
 
+    @Test func `originals and descriptions are closed as soon as recipes are restricted, unless they are opened`()
+        async throws
+    {
+        let presets = try RecipePresets(["card": "thumbnail:20,png"])
+        let (watermark, allowed) = (try Recipe("circle"), try Recipe("thumbnail:20,png"))
+        let restrictions: [@Sendable (inout RecipeRules) -> Void] = [
+            { $0.presetsOnly = true }, { $0.steps = ["thumbnail", "png"] }, { $0.watermark = watermark },
+            { $0.allowed = [allowed] },
+        ]
+        func note(_ site: Site, _ target: String) async -> String {
+            Self.note(await site.respond(to: ServerRequest(target: target, fields: [HeaderField("Host", "a")])))
+        }
+        try await HitTests.with { bench in
+            let info = bench.original.replacing("/original/", with: "/info/")
+            for restrict in restrictions {
+                var settings = bench.site.settings
+                settings.presets = presets
+                restrict(&settings.recipes)
+                let site = Site(pipeline: bench.pipeline, settings: settings, now: bench.site.now)
+                let recipe = settings.recipes.presetsOnly ? "@card" : "thumbnail:20,png"
+                let variant = bench.variant.replacing("thumbnail:20,png", with: recipe)
+                #expect(await note(site, variant).hasPrefix("200 "))
+                for target in [bench.original, info] { #expect(await note(site, target) == "403 route-closed") }
+                settings.routes = [.variant, .original]
+                let opened = Site(pipeline: bench.pipeline, settings: settings, now: bench.site.now)
+                #expect(await note(opened, bench.original).hasPrefix("200 "))
+                #expect(await note(opened, info) == "403 route-closed")
+            }
+            // Steps of sizes restrict no recipe.
+            var settings = bench.site.settings
+            settings.recipes.sizes = .usual
+            let open = Site(pipeline: bench.pipeline, settings: settings, now: bench.site.now)
+            for target in [bench.variant, bench.original, info] { #expect(await note(open, target).hasPrefix("200 ")) }
+            settings.routes = [.original]
+            let closed = Site(pipeline: bench.pipeline, settings: settings, now: bench.site.now)
+            #expect(await note(closed, bench.variant) == "403 route-closed")
+            #expect(closed.hit(method: "GET", target: bench.variant, fields: [HeaderField("Host", "a")]) == nil)
+        }
+    }
+
     @Test func `steps that are not listed are refused by name, unless a preset uses them`() throws {
         let presets = try RecipePresets(["soft": "blur:3"])
         var rules = RecipeRules()

@@ -157,7 +157,8 @@ struct RunConfiguration: Sendable {
             isForThisMachine && !["allowUnsigned", "keys", "keysFile"].contains(where: settings.isSet)
         site.playground =
             playground
-            ?? (isForThisMachine && (site.signature.allowUnsigned || site.signature.servesThisMachine))
+            ?? (isForThisMachine && (site.signature.allowUnsigned || site.signature.servesThisMachine)
+                && site.openRoutes.contains(.original))
         if let refusal = AccessNotice.refusal(site) {
             errors.add(
                 SettingErrors(SettingError(.badValue, .builtIn, refusal)), following: "keys", "keysFile",

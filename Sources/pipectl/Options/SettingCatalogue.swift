@@ -282,6 +282,10 @@ enum SettingCatalogue {
             "recipes.watermark", \.watermark, .text,
             "steps that end every recipe, presets too, such as overlay:logo:gravity=south-east; empty: none"),
         Setting(
+            "server.routes", \.site.routes, .routes,
+            "paths that are open: variant, original, info; unset: all, but variant alone with recipes.allow, recipes.presetsOnly, "
+                + "recipes.steps or recipes.watermark"),
+        Setting(
             "sizes.steps", \.site.recipes.sizes, .sizeSteps,
             "the larger edge of thumbnail goes up to the next of these, and two edges go to a usual ratio; off, so that sizes "
                 + "are exact; true: 20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920, 3840"),

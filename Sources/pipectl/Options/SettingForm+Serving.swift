@@ -74,6 +74,26 @@ extension SettingForm where Value == CrossOriginRule {
     }
 }
 
+extension SettingForm where Value == Set<ImageRoute>? {
+    /// Routes by name. Nil is written as all routes.
+    static var routes: Self {
+        Self(
+            kind: .list,
+            read: { (given) throws(SettingErrors) in
+                let names = ImageRoute.allCases.map(\.rawValue).joined(separator: ", ")
+                let routes = try given.each { name throws(SettingErrors) in
+                    if let route = ImageRoute(rawValue: name) { return route }
+                    throw given.bad("takes \(names), not `\(name)`")
+                }
+                guard !routes.isEmpty else { throw given.bad("takes at least one of \(names)") }
+                return Set(routes)
+            },
+            write: { routes in
+                .list(ImageRoute.allCases.filter { routes?.contains($0) != false }.map { .string($0.rawValue) })
+            })
+    }
+}
+
 extension SettingForm where Value == AddedFields {
     static var addedFields: Self {
         let texts = SettingForm<[String: String]>.texts

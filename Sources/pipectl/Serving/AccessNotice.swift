@@ -24,23 +24,31 @@ enum AccessNotice {
     static func warnings(_ site: ServerConfiguration, _ configuration: RunConfiguration) -> [String] {
         let listen = configuration.listener.passed.first.map { .descriptor($0) } ?? configuration.listener.listen
         let hasSources = !configuration.pipeline.fetch.sources.allow.isEmpty
-        if site.signature.servesThisMachine {
-            return [
-                "pipectl: there are no keys, so only this machine is served, and not through a proxy; to open it up, \(remedy)"
-            ]
-        }
-        guard site.signature.allowUnsigned else { return [] }
         var warnings: [String] = []
-        if !site.signature.keys.isEmpty {
+        if site.playground, !site.openRoutes.contains(.original) {
+            warnings.append("the page at / cannot show originals: `server.routes` closes /original")
+        }
+        if site.signature.allowUnsigned, !site.signature.keys.isEmpty {
             warnings.append(
                 "unsigned URLs are served although there are keys (allowUnsigned): signatures protect nothing")
         }
-        if !listen.isLoopback, !hasSources {
+        if site.signature.allowUnsigned, !listen.isLoopback, !hasSources {
             warnings.append(
                 "everybody who can connect can have any picture on the internet fetched (allowUnsigned, an address beyond "
                     + "loopback, no sources.allow)")
         }
-        return warnings.map { "pipectl: warning: " + $0 }
+        if site.signature.allowUnsigned, site.recipes.isRestricted, site.openRoutes != [.variant] {
+            warnings.append(
+                "everybody who can connect gets originals or what is known of them, although recipes are restricted "
+                    + "(server.routes)")
+        }
+        let notice =
+            site.signature.servesThisMachine
+            ? [
+                "pipectl: there are no keys, so only this machine is served, and not through a proxy; to open it up, "
+                    + remedy
+            ] : []
+        return notice + warnings.map { "pipectl: warning: " + $0 }
     }
 }
 

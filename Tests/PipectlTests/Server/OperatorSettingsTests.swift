@@ -147,7 +147,13 @@ extension CommandTests {
                 name == "intranet" ? ("/pictures", "2026/grey.jpg") : ("", "https://media.invalid/nothing.jpg")
             let answer = try await server.ask(mount + RunningServer.variant("thumbnail:20", source))
             switch name {
-            case "intranet": #expect(answer.status == 200)
+            case "intranet":
+                #expect(answer.status == 200)
+                for route in ["original", "info"] {
+                    let path = RunningServer.original(source).replacing("/original/", with: "/\(route)/")
+                    let closed = try await server.ask(mount + path)
+                    #expect(closed.status == 403 && closed.problem == "route-closed")
+                }
             case "try": #expect(answer.status == 502, "\(answer.text)")
             default: #expect(answer.status == 403 && answer.problem == "bad-signature")
             }

@@ -107,6 +107,35 @@ import Variants
         }
     }
 
+    @Test func `what is open follows from the other settings, and what is opened beside them is warned of`() throws {
+        func open(_ assignments: String...) throws -> (Set<ImageRoute>, page: Bool, warnings: [String]) {
+            let (configuration, site) = try read(assignments)
+            return (site.openRoutes, site.playground, AccessNotice.warnings(site, configuration))
+        }
+        let card = #"presets={"card":"circle"}"#
+        let key = #"keys={"a":"00112233445566778899aabbccddeeff"}"#
+        let everything = Set(ImageRoute.allCases)
+        for unrestricted in ["sizes.steps=true", "allowUnsigned=true", key] {
+            #expect(try open(unrestricted).0 == everything, "\(unrestricted)")
+        }
+        for restricted in [
+            "recipes.presetsOnly=true", "recipes.allow=circle", "recipes.steps=circle", "recipes.watermark=circle",
+        ] {
+            let closed = try open(card, "allowUnsigned=true", restricted)
+            #expect(closed.0 == [.variant] && !closed.page && closed.warnings.isEmpty, "\(restricted)")
+            #expect(try open(card, key, restricted).0 == [.variant])
+            let opened = try open(card, "allowUnsigned=true", restricted, "server.routes=variant,original,info")
+            #expect(opened.0 == everything && opened.page)
+            #expect(opened.warnings.count == 1 && opened.warnings[0].contains("server.routes"))
+            #expect(try open(card, key, restricted, "server.routes=variant,original").warnings.isEmpty)
+        }
+        #expect(try open("server.routes=variant", "server.playground=true").warnings.count == 1)
+        for (refused, words) in [("[]", "at least one"), ("variants", "not `variants`")] {
+            let error = #expect(throws: SettingErrors.self) { _ = try read(["server.routes=" + refused]) }
+            #expect(error?.description.contains(words) == true)
+        }
+    }
+
     @Test func `the log is for those who ask`() throws {
         #expect(try read(["log.level=info"]).0.logLevel.includesRequests)
         #expect(try !read(["log.level=warning"]).0.logLevel.includesRequests)
