@@ -6,8 +6,8 @@ import PipelineSupport
 ///     /variant/{signature}/{recipe}/{source}    /original/{signature}/{source}    /info/{signature}/{source}
 ///     /source/{source}    /purge    /health    /ready    /metrics    /    /page/…
 ///
-/// Recipe and source are one path segment each, percent-decoded exactly once. The signature is `Signature`'s to check, and
-/// so is `?exp=UNIX`, their only query.
+/// The recipe is one path segment, and the source is the rest of the path. Both are percent-decoded exactly once. The query may
+/// have `exp=UNIX`, which is `Signature`'s to check like the signature, and `v=…`, which has no meaning here.
 enum Route: Sendable, Hashable {
     case original(signature: String, source: String)
     case variant(signature: String, recipe: String, source: String)
@@ -40,12 +40,12 @@ enum Route: Sendable, Hashable {
 
     /// Reads a target in origin form.
     ///
-    /// - Throws: `Problem`: 404 for other paths, 400 for a segment that cannot be decoded, and for raw `/` and `?`
-    ///   inside the source, since what follows them would be cut off or taken for something else.
+    /// - Throws: `Problem`: 404 for other paths, 400 for a segment that cannot be decoded, for a source that a proxy may read
+    ///   differently, and for another query, which may have been meant as the source's.
     init(_ target: String) throws(Problem) {
-        let mark = target.firstIndex(of: "?") ?? target.endIndex
-        let path = target[..<mark]
-        let hasQuery = mark != target.endIndex && SignedPath.expiry(target[mark...].dropFirst()) == nil
+        let path = target[..<(target.utf8.firstIndex(of: UInt8(ascii: "?")) ?? target.endIndex)]
+        let query = Self.query(of: target)
+        let hasQuery = query != nil && query.flatMap(SignedPath.expiry) == nil
         let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
         switch RouteName(target) {
         case .health where segments.count == 1: self = .health
@@ -70,7 +70,7 @@ enum Route: Sendable, Hashable {
             guard segments.count >= 2, !segments[1].isEmpty else {
                 throw Problem(.invalidSource, "expected \(RouteName.source.template), \(Self.howToEncode)")
             }
-            let mode = try Self.mode(target[mark...].dropFirst())
+            let mode = try Self.mode(query)
             self = .source(try Self.source(segments[1...], hasQuery: false), mode: mode)
         case .health, .ready, .metrics, .purge, nil: throw Self.nothing
         }
@@ -89,22 +89,50 @@ enum Route: Sendable, Hashable {
     static let nothing = Problem(.unknownPath, "there is /variant/…, /original/…, /info/…, /health and /ready")
 
     private static let howToEncode =
-        "the source as one path segment: percent-encode it, `/` as %2F, `?` as %3F and `%` as %25, "
-        + "or write `b64:` and its base64url"
+        "the source percent-encoded, `?` as %3F, `%` as %25, and `/` as %2F throughout or not at all, "
+        + "or `b64:` and its base64url"
 
-    private static func mode(_ query: Substring) throws(Problem) -> PurgeMode? {
-        if query.isEmpty { return nil }
-        for mode in [PurgeMode.hard, .soft] where query == "mode=\(mode.rawValue)" { return mode }
+    /// The bytes of a target's query without `v=…`, which only changes the URL for browsers and caches in front; nil if
+    /// nothing is left.
+    static func query(of target: String) -> [UInt8]? {
+        guard let mark = target.utf8.firstIndex(of: UInt8(ascii: "?")) else { return nil }
+        let parts = target.utf8[target.utf8.index(after: mark)...]
+            .split(separator: UInt8(ascii: "&"), omittingEmptySubsequences: false)
+            .filter { !$0.starts(with: "v=".utf8) }
+        return parts.isEmpty ? nil : Array(parts.joined(separator: "&".utf8))
+    }
+
+    private static func mode(_ query: [UInt8]?) throws(Problem) -> PurgeMode? {
+        guard let query else { return nil }
+        for mode in [PurgeMode.hard, .soft] where query.elementsEqual("mode=\(mode.rawValue)".utf8) { return mode }
         throw Problem(
             .malformedRequest, "the query is `mode=soft` or `mode=hard`; in the source, write `?` as %3F")
     }
 
     private static func source(_ segments: ArraySlice<Substring>, hasQuery: Bool) throws(Problem) -> String {
-        guard segments.count == 1, let segment = segments.first else {
-            throw Problem(.invalidSource, "a raw `/` ends the source; write \(howToEncode)")
+        guard !hasQuery else {
+            throw Problem(
+                .invalidSource, "a raw `?` ends the source, and only `v=…` and `exp=…` may follow; write \(howToEncode)"
+            )
         }
-        guard !hasQuery else { throw Problem(.invalidSource, "a raw `?` ends the source; write \(howToEncode)") }
-        let source = try text(segment, of: .invalidSource, called: "source")
+        // Clients and proxies resolve dot segments, and some decode %2F, so that they would read another path.
+        for segment in segments where segments.count > 1 {
+            let folded = segment.lowercased().replacing("%2e", with: ".")
+            guard folded != ".", folded != ".." else {
+                throw Problem(
+                    .invalidSource, "the source has a segment `\(segment)`, which others resolve; leave it out")
+            }
+            guard !folded.contains("%2f") else {
+                throw Problem(.invalidSource, "the source has both `/` and %2F; write \(howToEncode)")
+            }
+        }
+        let source = try text(segments.joined(separator: "/"), of: .invalidSource, called: "source")
+        for scheme in ["http:/", "https:/", "s3:/"] where source.hasPrefix(scheme) && !source.hasPrefix(scheme + "/") {
+            throw Problem(
+                .invalidSource,
+                "`\(scheme)` lacks a slash; a proxy may have merged two (nginx: `merge_slashes off`), or write each as %2F"
+            )
+        }
         guard source.hasPrefix("b64:") else { return source }
         guard let bytes = PercentText.base64URLDecoded(source.dropFirst(4)),
             let plain = String(validating: bytes, as: UTF8.self)
@@ -115,7 +143,7 @@ enum Route: Sendable, Hashable {
     }
 
     private static func text(
-        _ segment: Substring, of kind: Problem.Kind, called name: String
+        _ segment: some StringProtocol, of kind: Problem.Kind, called name: String
     ) throws(Problem) -> String {
         guard let bytes = percentDecoded(segment) else {
             throw Problem(kind, "the \(name) holds a `%` without two hexadecimal digits; write %25 for a percent sign")

@@ -6,7 +6,7 @@ import PipelineSupport
 //     /variant/{signature}/{recipe}/{source}?exp=UNIX        signature = KEYID "." base64url(HMAC-SHA256(key, text))
 //
 // `text` is the path as received, its percent-encoding untouched, with the signature segment taken out, then `?exp=UNIX`
-// if the path has an expiry. References: RFC 2104 (HMAC), RFC 4648 §5 (base64url).
+// if the path has an expiry. `v=…` in the query is left out, so that pages can add it to paths signed elsewhere. References: RFC 2104 (HMAC), RFC 4648 §5 (base64url).
 
 /// Who may have a picture made: the keys that sign paths, and whether paths without a signature are served.
 package struct Signature: Sendable {
@@ -162,7 +162,7 @@ struct SignedPath {
     let signature: Substring.UTF8View
     /// What the signature was made of.
     let text: [UInt8]
-    /// Unix seconds after `?exp=`; nil without one, and if the query is anything else.
+    /// Unix seconds after `exp=`; nil without one, and if the query has anything else but `v=…`.
     let expiry: Int?
 
     /// nil if the target is no path of a signed route.
@@ -176,8 +176,10 @@ struct SignedPath {
         let rest = bytes[bytes.index(after: nameEnd)...]
         let end = rest.firstIndex { $0 == slash || $0 == UInt8(ascii: "?") } ?? rest.endIndex
         signature = rest[..<end]
-        text = Array(bytes[..<nameEnd]) + Array(bytes[end...])
-        expiry = bytes[end...].firstIndex(of: UInt8(ascii: "?")).flatMap { Self.expiry(target[$0...].dropFirst()) }
+        let mark = UInt8(ascii: "?")
+        let query = Route.query(of: target)
+        text = Array(bytes[..<nameEnd]) + Array(bytes[end...].prefix { $0 != mark }) + (query.map { [mark] + $0 } ?? [])
+        expiry = query.flatMap(Self.expiry)
     }
 
     /// The key's name and the code of `KEYID.CODE`; nil if the signature has another form.
@@ -190,12 +192,10 @@ struct SignedPath {
     }
 
     /// The time of a query `exp=UNIX`: digits alone, no more than a date can hold; nil for any other query.
-    static func expiry(_ query: Substring) -> Int? {
-        guard query.hasPrefix("exp=") else { return nil }
+    static func expiry(_ query: [UInt8]) -> Int? {
+        guard query.starts(with: "exp=".utf8) else { return nil }
         let digits = query.dropFirst(4)
-        guard (1...11).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-            return nil
-        }
-        return Int(digits)
+        guard (1...11).contains(digits.count), digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return Int(String(decoding: digits, as: UTF8.self))
     }
 }

@@ -192,7 +192,8 @@ import Variants
         #expect(line == "::1 GET /variant/png%0A/http://h/a 200 7 1.25ms")
         let broken = RequestLog.line(
             .init(
-                client: "::1", request: ServerRequest(target: "/original/x/http://u:secret@h"), status: 400, bytes: 0,
+                client: "::1", request: ServerRequest(target: "/original/x/http://u:secret@h?w=1"), status: 400,
+                bytes: 0,
                 note: "invalid-source", milliseconds: 0))
         #expect(broken == "::1 GET /original/… 400 0 0ms invalid-source")
         for (source, shown) in [

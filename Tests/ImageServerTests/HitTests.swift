@@ -133,6 +133,22 @@ import Variants
         }
     }
 
+    @Test func `v and raw slashes make answers of their own, of the same original and variant`() async throws {
+        try await Self.with { bench in
+            for target in [bench.variant, bench.original] {
+                let first = await bench.ask(target)
+                for other in [target + "?v=2", target + "?v=3", target.replacing("%2F", with: "/")] {
+                    #expect(bench.hit(other) == nil)
+                    let answer = await bench.ask(other)
+                    #expect(answer.status == 200 && answer.body == first.body)
+                    #expect(answer["cache-status"]?.contains("hit") == true, "\(other)")
+                    #expect(bench.hit(other)?.body == Array(first.body))
+                }
+            }
+            #expect(bench.origin.requests.map(\.target) == ["/a.jpg"])
+        }
+    }
+
     @Test func `with cacheElseLoad what is cached is used at any age, until it is purged`() async throws {
         try await Self.with({ settings, _ in
             settings.policy = .cacheElseLoad

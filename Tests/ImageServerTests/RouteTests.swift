@@ -1,3 +1,4 @@
+import PipelineCaching
 import TestSupport
 import Testing
 
@@ -59,10 +60,39 @@ import Testing
     }
 
     @Test(arguments: [
-        "/original/unsigned/http://h/a", "/original/unsigned/http:%2F%2Fh%2Fa?x=1", "/variant/unsigned/png/http://h/a",
-        "/variant/unsigned/png/http:%2F%2Fh?", "/original/unsigned/http:%2F%2Fh/",
+        ("http://h/a/b.jpg", "http://h/a/b.jpg"), ("photos:2026/a%20b.jpg", "photos:2026/a b.jpg"),
+        ("cats/1.jpg", "cats/1.jpg"), ("http://h/a%3Fw=1%25", "http://h/a?w=1%"), ("http://h/", "http://h/"),
+        ("a/...jpg", "a/...jpg"),
     ])
-    func `a raw slash or question mark is refused with how to encode it`(_ target: String) {
+    func `the rest of the path is the source, slashes included`(_ written: String, _ source: String) throws {
+        for query in ["", "?v=2", "?v=", "?v=a%20b", "?v=1&v=2"] {
+            #expect(
+                try Route("/variant/k.abc/png/\(written)\(query)")
+                    == .variant(signature: "k.abc", recipe: "png", source: source))
+            #expect(try Route("/original/k.abc/\(written)\(query)") == .original(signature: "k.abc", source: source))
+            #expect(try Route("/info/k.abc/\(written)\(query)") == .info(signature: "k.abc", source: source))
+            #expect(try Route("/source/\(written)\(query)") == .source(source, mode: nil))
+        }
+        #expect(try Route("/source/\(written)?v=1&mode=hard") == .source(source, mode: .hard))
+        #expect(try Route("/info/k.abc/\(written)?exp=12&v=2") == .info(signature: "k.abc", source: source))
+    }
+
+    @Test(arguments: [
+        ("a/../b", "which others resolve"), ("a/./b", "which others resolve"), ("a/%2e%2E/b", "which others resolve"),
+        ("photos:a/b%2fc", "both `/` and %2F"), ("http:/h/a", "merge_slashes"), ("https:/h/a", "merge_slashes"),
+        ("b64:aHR0cDovL2gv/eA", "base64url"),
+    ])
+    func `a source that a proxy may read differently is refused`(_ written: String, _ words: String) {
+        let problem = problem("/original/unsigned/" + written)
+        #expect(problem?.kind == .invalidSource && problem?.detail?.contains(words) == true)
+    }
+
+    @Test(arguments: [
+        "/original/unsigned/http:%2F%2Fh%2Fa?x=1", "/variant/unsigned/png/http:%2F%2Fh?", "/original/unsigned/a?v",
+        "/original/unsigned/http:%2F%2Fh/", "/variant/unsigned/png/http://h/a?v=1&w=2",
+        "/info/unsigned/http://h/a?v=1&",
+    ])
+    func `a raw question mark, or slashes in two spellings, are refused with how to encode them`(_ target: String) {
         #expect(problem(target)?.kind == .invalidSource)
         #expect(problem(target)?.detail?.contains("%2F") == true && problem(target)?.detail?.contains("%3F") == true)
     }

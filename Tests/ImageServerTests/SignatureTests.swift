@@ -77,6 +77,24 @@ import Testing
         #expect(refusal("/variant/\(code)/png,\(source)", signature) != nil)
     }
 
+    @Test func `a signature covers slashes as sent and the expiry, and v may be added`() throws {
+        let key = try Self.key()
+        let signature = Signature(allowUnsigned: false, keys: [key])
+        let path = key.path("variant", ["png", "photos:cats", "1.jpg"], expiry: 9)
+        #expect(path.hasSuffix("/png/photos:cats/1.jpg?exp=9"))
+        for target in [path, path + "&v=2", path.replacing("?exp=9", with: "?v=2&exp=9"), path + "&v=2&v=3"] {
+            #expect(try signature.grant(target, now: 0)?.expiry == 9)
+            #expect(refusal(target, signature, now: 9)?.contains("expired") == true)
+        }
+        for (from, to) in [
+            ("cats/", "cats%2F"), ("?exp=9", ""), ("?exp=9", "?v=2"), ("?exp=9", "?v=2&exp=8"),
+            ("?exp=9", "?exp=9&w=1"), ("?exp=9", "?exp=9&"), ("?exp=9", "?exp=9&v"), ("cats/", "cats//"), ("1.jpg", "1.jpg/"),
+        ] { #expect(refusal(path.replacing(from, with: to), signature) != nil, "\(to)") }
+        let lasting = key.path("original", [source])
+        #expect(refusal(lasting + "?v=2", signature) == nil)
+        #expect(refusal(lasting + "?v=2&exp=9", signature) != nil)
+    }
+
     @Test func `a code has one spelling`() throws {
         let key = try Self.key()
         let signature = Signature(allowUnsigned: false, keys: [key])

@@ -12,7 +12,7 @@ extension ImageServerFuzzTests {
             "/variant/unsigned/", "/original/unsigned/", "/health", "/source/", "/purge", "?mode=hard", "b64:",
             "aHR0cDovL2E", "aHR0cDovL2E=", "-_", "%2F", "/page/samples/",
             "%25", "%", "%zz", "%C3%A9", "%FF", "+", "/", "?", "//", "=", "thumbnail:5,png", "\0",
-            "/info/", "web.", "?exp=", "4102444800",
+            "/info/", "web.", "?exp=", "4102444800", "?v=", "&v=", "&exp=", "..", "%2e",
         ]
     ) { bytes in
         let text = bytes.fuzzText
@@ -22,8 +22,11 @@ extension ImageServerFuzzTests {
         }
         _ = PercentText.base64URLDecoded(text)
         if let path = SignedPath(text) {
-            // What is signed is everything but the signature and the slash before it.
-            if path.text.count + path.signature.count + 1 != text.utf8.count { return "bytes that are not signed" }
+            // Everything is signed but the signature, the slash before it, and `v=…` with the mark before or behind it.
+            let query = text.utf8.firstIndex(of: UInt8(ascii: "?")).map { text.utf8[$0...].dropFirst() }
+            let versions = (query?.split(separator: UInt8(ascii: "&")) ?? []).filter { $0.starts(with: "v=".utf8) }
+            let unsigned = versions.reduce(path.signature.count + 1) { $0 + $1.count + 1 }
+            if path.text.count + unsigned != text.utf8.count { return "bytes that are not signed" }
             if (path.keyAndCode?.code.count ?? 32) != 32 { return "a code of another length" }
         }
         guard let route = try? Route(text) else { return nil }
