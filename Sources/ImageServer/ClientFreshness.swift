@@ -14,7 +14,7 @@ public struct ClientFreshness: Sendable, Hashable {
 
     /// For variants without a rule of their preset's; default nil: what follows from the origin's fields.
     public var rule: Rule?
-    /// For variants of one preset (`@name` and nothing else), by its name.
+    /// For variants of one preset (`@name`, followed by `RecipeRules.suffixes` at most), by its name.
     public var presets: [String: Rule] = [:]
 
     public init() {}

@@ -5,8 +5,13 @@ public import Variants
 public struct RecipeRules: Sendable {
     /// Recipes that the site makes; nil if it makes all. In canonical form, presets expanded.
     public var allowed: Set<Recipe>?
-    /// Whether a client may ask for a preset (`@name`) alone, and for nothing that it has written itself.
+    /// Whether a client may ask for a preset (`@name`), followed by `suffixes` at most, and for nothing that it has written itself.
     public var presetsOnly = false
+    /// Steps that may follow the preset with `presetsOnly`, as clients write them. Default: `dpr` with usual ratios from 1 to 3, and
+    /// every output without arguments.
+    public var suffixes =
+        ["1", "1.25", "1.5", "1.75", "2", "2.5", "3"].map { "dpr:" + $0 }
+        + OutputSpecification.Kind.allCases.map(\.rawValue)
     /// Names of the steps, load options and outputs that clients may write; nil if they may write all. Presets may use
     /// any.
     public var steps: Set<String>?
@@ -36,6 +41,28 @@ public struct RecipeRules: Sendable {
         return recipe
     }
 
+    /// Why the site does not make a recipe; nil if it does.
+    package func refusal(of recipe: Recipe, text: String) -> String? {
+        do throws(Problem) {
+            _ = try admitted(recipe, text: text)
+            return nil
+        } catch {
+            return error.detail ?? error.kind.title
+        }
+    }
+
+    /// The preset that a recipe's text names alone or before `suffixes`; nil for other texts.
+    func preset(in text: String) -> String? {
+        let steps = text.split(separator: ",")
+        guard let first = steps.first, first.hasPrefix("@"), steps.dropFirst().allSatisfy(isSuffix) else { return nil }
+        return String(first.dropFirst())
+    }
+
+    private func isSuffix(_ step: Substring) -> Bool {
+        // `jpg` is `jpeg`.
+        suffixes.contains(step.contains(":") ? String(step) : Catalogue.listedName(ofStep: step) ?? String(step))
+    }
+
     private func checked(_ recipe: Recipe, text: String) throws(Problem) -> Recipe {
         if let allowed {
             guard allowed.contains(recipe) else {
@@ -43,10 +70,13 @@ public struct RecipeRules: Sendable {
             }
         }
         if recipe.presetName != nil { return recipe }
-        guard !presetsOnly else {
+        if presetsOnly {
+            guard preset(in: text) == nil else { return recipe }
             throw Problem(
                 .recipeNotAllowed,
-                "only presets are made (`recipes.presetsOnly`); write one as `@name` and nothing else")
+                "only presets are made (`recipes.presetsOnly`); write one as `@name`"
+                    + (suffixes.isEmpty
+                        ? " and nothing else" : ", followed by none but " + suffixes.joined(separator: ", ")))
         }
         if let steps {
             for step in text.split(separator: ",") where !step.hasPrefix("@") {

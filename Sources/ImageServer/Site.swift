@@ -296,7 +296,7 @@ public struct Site: Sendable {
             var asked = imageRequest(url, recipe, for: request)
             asked.negotiated = standIn.negotiated
             if settings.playground, let sample = PageSample(source: source) { asked.source = sample.imageSource }
-            let told = settings.freshness.control(preset: recipe.presetName)
+            let told = settings.freshness.control(preset: settings.recipes.preset(in: text))
             return try await answer(
                 asked, to: request, isNegotiated: isNegotiated, told: told, expiry: grant.expiry
             ) { image, varying in

@@ -130,6 +130,49 @@ import Variants
         }
     }
 
+    @Test func `with presets alone, listed steps may follow a preset, and its freshness holds`() async throws {
+        let presets = try RecipePresets(["card": "thumbnail:20,webp"])
+        var rule = ClientFreshness.Rule(maxAge: 77)
+        rule.isImmutable = true
+        try await HitTests.with({ [rule] settings, _ in
+            settings.presets = presets
+            settings.recipes.presetsOnly = true
+            // Neither is for what the operator has written.
+            settings.recipes.sizes = SizeSteps([33])
+            settings.recipes.steps = ["circle"]
+            settings.freshness.presets = ["card": rule]
+        }) { bench in
+            func ask(_ recipe: String) async -> ServerResponse {
+                await bench.ask(bench.variant.replacing("thumbnail:20,png", with: recipe))
+            }
+            for (recipe, width, format) in [
+                ("@card", 20, ImageFormat.webp), ("@card,dpr:2", 40, .webp), ("@card,jpg", 20, .jpeg),
+                ("@card,dpr:1.5,png", 30, .png),
+            ] {
+                let answer = await ask(recipe)
+                let header = try ImageHeader.probe(Array(answer.body))
+                #expect(max(header.width, header.height) == width && header.format == format, "\(recipe)")
+                #expect(answer["cache-control"] == "max-age=77, immutable", "\(recipe)")
+            }
+            for recipe in [
+                "@card,dpr:4", "@card,dpr:2.0", "@card,webp:80", "@card,grayscale,png", "png", "@card,@card",
+            ] {
+                let answer = await ask(recipe)
+                #expect([400, 403].contains(answer.status), "\(recipe)")
+            }
+            let refused = await ask("thumbnail:20,png")
+            #expect(Self.detail(refused).contains("dpr:1.5") && Self.detail(refused).contains("avif"))
+        }
+        var rules = RecipeRules()
+        rules.presetsOnly = true
+        rules.suffixes = ["grayscale"]
+        #expect(
+            try rules.refusal(
+                of: Recipe("@card,grayscale", presets: .init(["card": "circle"])), text: "@card,grayscale") == nil)
+        #expect(
+            try rules.refusal(of: Recipe("@card,webp", presets: .init(["card": "circle"])), text: "@card,webp") != nil)
+    }
+
     @Test func `originals and descriptions are closed as soon as recipes are restricted, unless they are opened`()
         async throws
     {

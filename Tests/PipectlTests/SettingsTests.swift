@@ -256,7 +256,7 @@ import Variants
         "memory.originals": "7%", "memory.records": "7%", "memory.variants": "7%", "keys": #"{"a":null}"#,
         "keysFile": "/k", "baseURLs": #"{"a":"https://a.test"}"#, "recipes.steps": "circle", "sizes.steps": "[20,40]",
         "server.fallback": "/f.png", "libvips": "/v.so", "fetch.userAgent": "agent/1", "outputs": "jpeg:81:progressive",
-        "defaultBase": "a", "recipes.watermark": "circle", "server.routes": "variant",
+        "defaultBase": "a", "recipes.watermark": "circle", "server.routes": "variant", "recipes.suffixes": "webp",
         "server.fields": #"{"X-Served-By":"us"}"#,
         "server.referrers": "a.test", "server.mountPoint": "/images", "server.fallbackStatus": "200",
         "server.cacheControl":

@@ -48,9 +48,27 @@ import Testing
         #expect(try Recipe("flip:h,@out", presets: presets).description == "flip:h,circle,webp")
         let message = RecipeErrorTests.message("@out,flip:h", presets)
         #expect(message.contains("step 1, `@out`: in preset `out`, step 2, `webp`: an output ends the recipe"))
-        #expect(throws: RecipeError.self) { try Recipe("@out,png", presets: presets) }
+        #expect(throws: RecipeError.self) { try Recipe("@out,flip:h,png", presets: presets) }
         #expect(Self.message(["a": "png,circle"]).contains("an output ends the recipe"))
         #expect(Self.message(["a": "@b,circle", "b": "png"]).contains("an output ends the recipe"))
+    }
+
+    @Test(arguments: [
+        ("@card,dpr:2", "thumbnail:600x400:fill,rounded-mask:16,webp:80"),
+        ("@card,png", "thumbnail:300x200:fill,rounded-mask:8,png"),
+        ("@card,dpr:1.5,jpg:70", "thumbnail:450x300:fill,rounded-mask:12,jpeg:70"),
+        ("@sharp,dpr:3", "thumbnail:200x200"), ("@outer,dpr:2", "thumbnail:600x400:fill,rounded-mask:16,png"),
+        ("@outer,avif", "thumbnail:300x200:fill,rounded-mask:8,avif"),
+        ("@soft,dpr:2,blur:3", "rounded-mask:16,blur:6"), ("circle,@soft,dpr:2", "circle,rounded-mask:16"),
+    ])
+    func `a ratio and an output behind a preset are for the preset`(text: String, canonical: String) throws {
+        let presets = try RecipePresets([
+            "card": "thumbnail:300x200:fill,@soft,webp:80", "soft": "rounded-mask:8", "sharp": "dpr:2,thumbnail:100",
+            "outer": "@card,png",
+        ])
+        #expect(try Recipe(text, presets: presets).description == canonical)
+        #expect(throws: RecipeError.self) { try Recipe("@card,grayscale", presets: presets) }
+        #expect(throws: RecipeError.self) { try Recipe("@card,webp,dpr:2", presets: presets) }
     }
 
     @Test func `names and texts are checked when presets are made`() {

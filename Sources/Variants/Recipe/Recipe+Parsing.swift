@@ -1,5 +1,6 @@
 extension Recipe {
-    /// Parses recipe text; presets are expanded, `dpr` is folded into the steps after it.
+    /// Parses recipe text; presets are expanded, `dpr` is folded into the steps after it. Directly behind a preset, `dpr` counts
+    /// for the preset, and an output replaces the preset's own.
     ///
     /// - Parameters:
     ///   - text: steps separated by commas; empty text is the empty recipe. At most 2,000 characters and 32 steps.
@@ -46,12 +47,16 @@ private struct Expansion {
 
     /// `chain` names the presets that led here, outermost first; `outer` is where the first of them was written.
     mutating func add(_ text: Substring, chain: [String], outer: StepArguments.Place?) throws(RecipeError) {
-        for (index, step) in text.split(separator: ",", omittingEmptySubsequences: false).enumerated() {
+        var parts = text.split(separator: ",", omittingEmptySubsequences: false)
+        for index in parts.indices.dropFirst() where Self.isPreset(parts[index - 1]) && Self.isRatio(parts[index]) {
+            parts.swapAt(index - 1, index)
+        }
+        for (index, step) in parts.enumerated() {
             var place = outer ?? StepArguments.Place(step: index + 1, text: String(step))
             if let name = chain.last {
                 place.trail = "in preset `\(name)`, step \(index + 1), `\(RecipeError.shown(step))`: "
             }
-            guard step.utf8.first == UInt8(ascii: "@") else {
+            guard Self.isPreset(step) else {
                 guard steps.count < presets.stepLimit else {
                     throw place.error(
                         "a recipe has at most \(presets.stepLimit) steps (limits.steps) after presets are expanded")
@@ -69,13 +74,32 @@ private struct Expansion {
                 throw place.error("presets may nest at most \(RecipePresets.nestingLimit) deep: \(path)")
             }
             try add(content[...], chain: chain + [name], outer: outer ?? place)
+            // An output at the end replaces that of a preset before it.
+            if index == parts.count - 2, OutputSpecification.Kind(step: parts[index + 1]) != nil,
+                let last = steps.last, OutputSpecification.Kind(step: last.text) != nil
+            {
+                steps.removeLast()
+            }
         }
     }
+
+    private static func isRatio(_ step: Substring) -> Bool { step.prefix { $0 != ":" } == PixelRatio.token }
+
+    private static func isPreset(_ step: Substring) -> Bool { step.utf8.first == UInt8(ascii: "@") }
 
     private func unknownPreset(_ name: String, _ place: StepArguments.Place) -> RecipeError {
         guard !presets.names.isEmpty else { return place.error("unknown preset; none are configured") }
         let nearest = Spelling.nearest(to: name, in: presets.names)
         return place.error("unknown preset", suggestion: nearest.map { "@" + $0 })
+    }
+}
+
+extension OutputSpecification.Kind {
+    /// The output that a step names, also by a file extension; nil if it names none.
+    fileprivate init?(step: Substring) {
+        let token = String(step.prefix { $0 != ":" })
+        let format = ImageFormat(rawValue: token) ?? ImageFormat(fileExtension: token)
+        self.init(rawValue: format?.rawValue ?? token)
     }
 }
 
@@ -101,8 +125,7 @@ private struct Reader {
             recipe.steps.append(try Self.make(operation, &arguments, ratio))
             return try arguments.finish()
         }
-        let format = ImageFormat(rawValue: token) ?? ImageFormat(fileExtension: token)
-        if let kind = OutputSpecification.Kind(rawValue: format?.rawValue ?? token) {
+        if let kind = OutputSpecification.Kind(step: step.text) {
             guard isLast else {
                 throw arguments.error("an output ends the recipe; expected `\(token)` as the last step only")
             }
@@ -114,7 +137,7 @@ private struct Reader {
             ratio = try PixelRatio.read(&arguments)
         } else if token.isEmpty {
             throw arguments.error("expected the name of a step; remove the extra comma")
-        } else if let format {
+        } else if let format = ImageFormat(rawValue: token) ?? ImageFormat(fileExtension: token) {
             let known = OutputSpecification.Kind.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")
             throw arguments.error(
                 "\(format.rawValue) files cannot be written; the outputs are \(known)",

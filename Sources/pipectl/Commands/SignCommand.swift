@@ -30,8 +30,7 @@ struct SignVariant: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() throws {
-        // Presets are the server's to know.
-        if !recipe.contains("@") { _ = try Recipe(usage: recipe, presets: .none) }
+        try common.collectedSettings().checkSigned(.variant, recipe: recipe)
         print(try signing.path("variant", [recipe, source], common))
     }
 }
@@ -45,7 +44,10 @@ struct SignOriginal: ParsableCommand {
     @OptionGroup var signing: SigningOptions
     @OptionGroup var common: CommonOptions
 
-    func run() throws { print(try signing.path("original", [source], common)) }
+    func run() throws {
+        try common.collectedSettings().checkSigned(.original)
+        print(try signing.path("original", [source], common))
+    }
 }
 
 struct SignInfo: ParsableCommand {
@@ -57,7 +59,10 @@ struct SignInfo: ParsableCommand {
     @OptionGroup var signing: SigningOptions
     @OptionGroup var common: CommonOptions
 
-    func run() throws { print(try signing.path("info", [source], common)) }
+    func run() throws {
+        try common.collectedSettings().checkSigned(.info)
+        print(try signing.path("info", [source], common))
+    }
 }
 
 struct SigningOptions: ParsableArguments {

@@ -276,6 +276,9 @@ enum SettingCatalogue {
             "recipes.presetsOnly", \.site.recipes.presetsOnly, .bool,
             "render presets alone (`@name`), nothing that clients write themselves"),
         Setting(
+            "recipes.suffixes", \.site.recipes.suffixes, .list,
+            "steps that may follow the preset with recipes.presetsOnly, as clients write them: @card,dpr:2,webp"),
+        Setting(
             "recipes.steps", \.recipeSteps, .list,
             "steps, load options and outputs that clients may write; empty: all; presets may use any"),
         Setting(

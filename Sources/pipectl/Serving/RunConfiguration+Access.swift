@@ -96,6 +96,13 @@ extension RunConfiguration {
             }
             site.recipes.steps = Set(recipeSteps)
         }
+        let suffixes = settings.given("recipes.suffixes")
+        for (index, step) in site.recipes.suffixes.enumerated() {
+            // A ratio is an error without a step that it changes.
+            do throws(RecipeError) { _ = try Recipe(step.hasPrefix("dpr") ? step + ",thumbnail:64" : step) } catch {
+                errors.add(suffixes.bad("`\(step)`: \(error.description)", member: index))
+            }
+        }
         if !watermark.isEmpty {
             let given = settings.given("recipes.watermark")
             do throws(RecipeError) {

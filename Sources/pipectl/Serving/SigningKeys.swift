@@ -1,4 +1,5 @@
 import ImageServer
+import Variants
 
 /// The keys that sign paths, from the settings `keys` and `keysFile`.
 extension RunConfiguration {
@@ -36,6 +37,28 @@ extension RunConfiguration {
 }
 
 extension Settings {
+    /// Checks that a server with these settings answers on a route, and makes the recipe.
+    func checkSigned(_ route: ImageRoute, recipe text: String? = nil) throws {
+        var errors = errors
+        let configuration = configuration(
+            serves: true,
+            only: ["presets", "limits.steps", "recipes.", "sizes.", "server.routes", "masks", "overlays"], &errors)
+        var site = configuration.site
+        // Faulty presets are among the errors.
+        site.presets = (try? configuration.recipePresets()) ?? .none
+        configuration.fillRecipes(of: &site, self, &errors)
+        try errors.check()
+        guard site.openRoutes.contains(route) else {
+            throw CommandFailure(.usage, "/\(route.rawValue) is closed by these settings (`server.routes`)")
+        }
+        // Without presets in these settings, a preset is the server's to know.
+        guard let text, !text.contains("@") || !configuration.presets.isEmpty else { return }
+        let recipe = try Recipe(usage: text, presets: site.presets)
+        if let reason = site.recipes.refusal(of: recipe, text: text) {
+            throw CommandFailure(.usage, "recipe `\(text)`: \(reason)")
+        }
+    }
+
     /// The keys, for commands that need nothing else.
     func signingKeys() throws(SettingErrors) -> [SigningKey] {
         var errors = errors

@@ -66,6 +66,30 @@ extension CommandTests {
             #expect(typo.exit == 2 && typo.errors.contains("did you mean `thumbnail`"), "\(typo.errors)")
         }
 
+        @Test(arguments: [
+            (["variant", "thumbnail:300"], ["recipes.presetsOnly=true"], "only presets are made"),
+            (["variant", "@card,dpr:4"], ["recipes.presetsOnly=true"], "dpr:3"),
+            (["variant", "@crad"], [], "did you mean `@card`"),
+            (["variant", "circle"], ["recipes.allow=@card"], "recipes.allow"),
+            (["variant", "circle"], ["recipes.steps=thumbnail"], "recipes.steps"),
+            (["variant", "thumbnail:301"], ["sizes.steps=[300]", "sizes.strict=true"], "sizes.strict"),
+            (["original"], ["recipes.presetsOnly=true"], "server.routes"),
+            (["info"], ["server.routes=variant"], "server.routes"),
+            (["variant", "@card,dpr:2"], ["recipes.presetsOnly=true"], nil),
+            (["original"], ["recipes.presetsOnly=true", "server.routes=original"], nil),
+            (["variant", "@card,webp"], [#"presets={}"#], nil),
+        ])
+        func `what the settings refuse is not signed`(_ words: [String], _ settings: [String], _ refusal: String?)
+            async throws
+        {
+            let keys = site.folder.write("web: 00112233445566778899aabbccddeeff\n", to: "keys")
+            let all = ["keysFile=\(keys)", #"presets={"card":"thumbnail:320x240:fill,webp"}"#] + settings
+            let ended = try await site.plain(
+                ["sign"] + words + ["https://a.test/b.jpg"] + all.flatMap { ["--set", $0] })
+            #expect(ended.exit == (refusal == nil ? 0 : 2) && ended.text.isEmpty == (refusal != nil), "\(ended.errors)")
+            if let refusal { #expect(ended.errors.contains(refusal), "\(ended.errors)") }
+        }
+
         @Test func `a time is a duration from now or Unix seconds`() throws {
             for (text, seconds) in [("90s", 1090), ("15m", 1900), ("1h", 4600), ("7d", 605_800), ("5000", 5000)] {
                 #expect(try SigningOptions.expiry(text, now: 1000.5) == seconds)

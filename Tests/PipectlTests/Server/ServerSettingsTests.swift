@@ -39,6 +39,7 @@ import Variants
     @Test(arguments: [
         (["recipes.presetsOnly=true"], "there are no presets"),
         (["recipes.steps=thumbnial"], "did you mean `thumbnail`"),
+        (["recipes.suffixes=dpr:2,wepb"], "did you mean `webp`"), (["recipes.suffixes=dpr"], "dpr"),
         (["sizes.strict=true"], "set `sizes.steps`"), (["sizes.steps=[0]"], "sizes.steps"),
         (["sizes.steps=[]"], "sizes.steps"), ([#"baseURLs={"http":"https://a.test"}"#], "cannot name a base URL"),
         ([#"baseURLs={"a":"https://u:geheim@a.test"}"#], "without credentials"),
