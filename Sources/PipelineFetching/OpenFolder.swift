@@ -66,8 +66,8 @@ package final class OpenFolder: Sendable, Hashable {
         }
     }
 
-    /// The files and folders of a folder with the lowest names above `after`, by bytes. Hidden ones and links are left
-    /// out. The folder is read as a stream, and no more than `most` names are held.
+    /// The files and folders of a folder with the lowest names above `after`, by bytes. Links and what `FolderRule` leaves
+    /// out are not among them. The folder is read as a stream, and no more than `most` names are held.
     package func entries(
         of path: String, after: [UInt8], most: Int
     ) throws(LocalFile.Failure) -> (entries: [Entry], isAll: Bool) {
@@ -82,7 +82,7 @@ package final class OpenFolder: Sendable, Hashable {
             let type = Int(entry.pointee.d_type)
             withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
                 let name = bytes.prefix { $0 != 0 }
-                guard name.first != UInt8(ascii: "."), after.lexicographicallyPrecedes(name) else { return }
+                guard !Self.leavesOut(name), after.lexicographicallyPrecedes(name) else { return }
                 if kept.count == most, let last = kept.last, !name.lexicographicallyPrecedes(last.name) {
                     isAll = false
                     return
@@ -96,6 +96,11 @@ package final class OpenFolder: Sendable, Hashable {
             }
         }
         return (kept, isAll)
+    }
+
+    private static func leavesOut(_ name: some Collection<UInt8>) -> Bool {
+        let name = String(decoding: name, as: UTF8.self)
+        return FolderRule().reason(toLeaveOut: name, at: name) != nil
     }
 
     /// nil for what is neither a regular file nor a folder.
@@ -112,10 +117,13 @@ package final class OpenFolder: Sendable, Hashable {
         let segments = Self.segments(path)
         let isRoot = path.isEmpty && flags & O_DIRECTORY != 0
         let isRefused = segments.contains {
-            $0.isEmpty || $0[0] == UInt8(ascii: ".") || $0.contains(UInt8(ascii: "/")) || $0.contains(0)
+            $0.isEmpty || Self.leavesOut($0) || $0.contains(UInt8(ascii: "/")) || $0.contains(0)
         }
         guard isRoot || !isRefused else {
-            throw missing(path, "a segment is empty, begins with a dot, or holds a slash or a NUL")
+            throw missing(
+                path,
+                "a segment is empty, begins with a dot, is a folder of other programs such as @eaDir, or holds a slash or "
+                    + "a NUL")
         }
         let bytes = isRoot ? [UInt8(ascii: ".")] : Array(segments.joined(separator: [UInt8(ascii: "/")]))
         let opened = (bytes + [0]).withUnsafeBytes { bytes in

@@ -1,4 +1,5 @@
 import Glibc
+import Pipeline
 import Testing
 
 @testable import pipectl
@@ -16,7 +17,7 @@ import Testing
         }
     }
 
-    @Test func `a folder is walked in byte order, links and the output folder left out`() {
+    @Test func `a folder is walked in byte order, hidden names, links and the output folder left out`() {
         let folder = ScratchFolder()
         for name in [
             "in/b.png", "in/a/z.jpg", "in/a/.hidden", "in/B.txt", "in/out/made.png", "in/cache/cache.sqlite",
@@ -29,9 +30,70 @@ import Testing
         let found = sources([folder("in")], excluding: [folder("in/out"), folder("in/cache")])
         #expect(
             found.map { String($0.source.dropFirst(folder.path.utf8.count)) }
-                == ["/in/B.txt", "/in/a/.hidden", "/in/a/z.jpg", "/in/b.png", "/in/é.png"])
-        #expect(found.map(\.folder) == ["", "a", "a", "", ""])
+                == ["/in/B.txt", "/in/a/z.jpg", "/in/b.png", "/in/é.png"])
+        #expect(found.map(\.folder) == ["", "a", "", ""])
         #expect(sources([folder("in") + "/"]).first?.source == folder("in/B.txt"))
+    }
+
+    private func leftOut(_ input: BatchInput) -> [String: LeftOut] {
+        var names: [String: LeftOut] = [:]
+        for case .leftOut(let source, let reason) in input { names[source] = reason }
+        return names
+    }
+
+    @Test func `what lies beside pictures is left out with its reason, in folders and globs`() {
+        let folder = ScratchFolder()
+        let beside: [String: LeftOut] = [
+            ".a.jpg": .hidden, "._a.jpg": .hidden, ".\u{301}.jpg": .hidden, "@eaDir": .otherPrograms,
+            "#recycle": .otherPrograms, "$Recycle.Bin": .otherPrograms, ".thumbnails": .otherPrograms,
+            ".Trash-1000": .otherPrograms, "node_modules": .otherPrograms, "__MACOSX": .otherPrograms,
+            "a.psd": .excluded, "raw": .excluded,
+        ]
+        for name in beside.keys { folder.write("x", to: "in/\(name)" + (name.contains("jpg") ? "" : "/x.jpg")) }
+        for name in ["a.jpg", "eaDir/b.jpg", "2024/a.jpg", "2024/raw/b.jpg", "x/2024/c.jpg", "x/y/d.jpg"] {
+            folder.write("x", to: "in/" + name)
+        }
+        var input = BatchInput(arguments: [folder("in")])
+        input.rule?.exclusions = ["*.psd", "raw", "2024/*.jpg", "/x/*/d.jpg", "in"]
+        var names = beside
+        for name in ["2024/a.jpg", "2024/raw", "x/y/d.jpg"] { names[name] = .excluded }
+        #expect(leftOut(input) == Dictionary(uniqueKeysWithValues: names.map { (folder("in/" + $0), $1) }))
+        let taken = input.compactMap { if case .source(let source) = $0 { source.source } else { nil } }
+        #expect(taken == ["a.jpg", "eaDir/b.jpg", "x/2024/c.jpg"].map { folder("in/" + $0) })
+
+        input.rule?.takesHidden = true
+        let hidden = beside.filter { $0.value == .hidden }.keys
+        #expect(leftOut(input).count == names.count - hidden.count)
+        // Names that the user wrote are taken.
+        #expect(sources([folder("in/@eaDir"), folder("in/.a.jpg")]).count == 2)
+        input = BatchInput(arguments: [folder("in/*")])
+        #expect(leftOut(input)[folder("in/@eaDir")] == .otherPrograms)
+        #expect(input.itemCount(defaultRecipes: 1) == 8)
+    }
+
+    @Test func `links are followed on request, and loops end`() {
+        let folder = ScratchFolder()
+        for name in ["in/a/1.jpg", "other/2.jpg", "other/deep/3.jpg"] { folder.write("x", to: name) }
+        for (target, link) in [
+            ("../a", "a/loop"), ("..", "up"), ("../other", "linked"), ("../../in", "back"), ("1.jpg", "a/again.jpg"),
+            ("nothing", "dangling"), ("../out", "out"),
+        ] {
+            symlink(target, folder("in/" + link))
+        }
+        symlink("../in/linked", folder("other/round"))
+        folder.write("x", to: "out/made.jpg")
+        var input = BatchInput(arguments: [folder("in")], excludedFolders: [folder("out")])
+        #expect(Set(leftOut(input).values) == [.link] && leftOut(input).count == 7)
+        input.followsLinks = true
+        let taken = input.compactMap { if case .source(let source) = $0 { source.source } else { nil } }
+        // `up` leads to the folder above, which has not been entered; all that lies below it has its name there.
+        #expect(
+            taken.filter { !$0.contains("/up/") && !$0.contains("/back/") }
+                == ["a/1.jpg", "a/again.jpg", "linked/2.jpg", "linked/deep/3.jpg"].map { folder("in/" + $0) })
+        #expect(taken.count < 20)
+        #expect(leftOut(input)[folder("in/a/loop")] == .uselessLink)
+        #expect(leftOut(input)[folder("in/dangling")] == .uselessLink)
+        #expect(!taken.contains { $0.contains("made") })
     }
 
     @Test func `URLs, files, globs and absent files are told apart`() {

@@ -88,6 +88,7 @@ final class BatchFinisher: @unchecked Sendable {
         case .failure(let failure):
             output.line.error = failure
             if item.source.isFound, failure.code == .notAnImage { output.line.outcome = .skipped }
+            if failure.code == .leftOut { output.line.outcome = .leftOut }
         case .variant(let variant):
             // An item whose output fails has only these members.
             output.line.key = variant.item.key
@@ -113,7 +114,7 @@ final class BatchFinisher: @unchecked Sendable {
     }
 
     /// Reports an item of which nothing is rendered.
-    func finish(_ item: BatchItem, _ failure: BatchFailure) { finish(output(item, .failure(failure))) }
+    func finish(_ item: BatchItem, _ failure: BatchFailure) { finish(output(item, .failure(failure)).line) }
 
     /// Reports an item that was rendered elsewhere, unless an earlier run has.
     func finish(_ line: ItemJSON) {

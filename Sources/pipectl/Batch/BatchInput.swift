@@ -23,8 +23,28 @@ enum BatchEntry: Sendable, Hashable {
     case source(BatchSource)
     /// `source` names the line, for example `list.csv:12`.
     case failure(source: String, BatchFailure)
+    /// A name in a folder that is not read.
+    case leftOut(source: String, LeftOut)
     /// What the batch itself wrote in this run or an earlier one.
     case ownOutput
+}
+
+/// Why a name in a folder is left out, in the words of the report.
+enum LeftOut: String, Sendable, CaseIterable {
+    case hidden = "its name begins with a dot; --hidden takes such names"
+    case otherPrograms = "other programs keep such folders beside pictures; name it as a source to read it"
+    case excluded = "it matches an --exclude pattern"
+    case link = "it is a symbolic link; --follow-links follows links"
+    case uselessLink = "it is a link to nothing, or to a folder that is read already"
+
+    init(_ reason: FolderRule.Reason) {
+        self =
+            switch reason {
+            case .hidden: .hidden
+            case .otherPrograms: .otherPrograms
+            case .excluded: .excluded
+            }
+    }
 }
 
 /// The sources of a batch, pulled one at a time: neither lists nor manifests are ever loaded whole.
@@ -38,6 +58,11 @@ struct BatchInput: Sequence {
     var arguments: [String]
     /// Folders skipped inside folder arguments: the output and the cache, so that a run does not read its own results.
     var excludedFolders: [String] = []
+    /// What folders, globs and buckets leave out; nil takes every name.
+    var rule: FolderRule? = FolderRule()
+    /// Whether symbolic links in folders are followed. A link to a folder that has been entered already is left out, so
+    /// that loops end.
+    var followsLinks = false
     /// Whether a source is an output of the batch, which is left out.
     var isOwnOutput: @Sendable (BatchSource) -> Bool = { _ in false }
     /// Lists buckets; without it each URL is a source.
@@ -62,7 +87,7 @@ struct BatchInput: Sequence {
             switch entry {
             case .source(let source): total + (source.recipes?.count ?? defaultRecipes)
             case .failure: total + 1
-            case .ownOutput: total
+            case .ownOutput, .leftOut: total
             }
         }
     }
@@ -116,6 +141,11 @@ struct BatchInput: Sequence {
                 current = nil
                 if let path = matches.popFirst() {
                     if let folder = FileIdentity(path: path), excluded.contains(folder) { continue }
+                    let name = path.splitAtLastSlash?.name ?? path
+                    // A pattern has to begin with a dot to match a hidden name.
+                    if let reason = input.rule?.reason(toLeaveOut: name, at: path), reason != .hidden {
+                        return .leftOut(source: path, LeftOut(reason))
+                    }
                     if let entry = open(path) { return entry }
                     continue
                 }
@@ -135,7 +165,7 @@ struct BatchInput: Sequence {
             }
             if let buckets = input.buckets, let folder = BucketReader.folder(argument) {
                 current = BucketReader(
-                    folder, in: buckets, named: argument, excluding: input.excludedFolders,
+                    folder, in: buckets, named: argument, excluding: input.excludedFolders, rule: input.rule,
                     isInterrupted: input.isInterrupted)
                 return nil
             }
@@ -151,7 +181,7 @@ struct BatchInput: Sequence {
         private mutating func open(_ path: String) -> BatchEntry? {
             switch InputKind.of(path: path) {
             case .folder:
-                current = FolderReader(path, excluding: excluded)
+                current = FolderReader(path, excluding: excluded, rule: input.rule, followsLinks: input.followsLinks)
             case .lines, .jsonLines, .csv:
                 do {
                     current = try InputKind.manifestReader(path)

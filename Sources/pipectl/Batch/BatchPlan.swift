@@ -11,6 +11,7 @@ struct BatchPlan {
     private(set) var sources = 0
     /// Items that cannot be rendered, whatever their source holds.
     private(set) var failures = 0
+    private(set) var leftOut = 0
 
     init(_ options: BatchOptions) { self.options = options }
 
@@ -29,6 +30,10 @@ struct BatchPlan {
             let group = producer.next()
             if group.isEmpty { break }
             for item in group {
+                if item.failure?.code == .leftOut {
+                    leftOut += 1
+                    continue
+                }
                 items += 1
                 if item.index != index { sources += 1 }
                 index = item.index
@@ -66,5 +71,6 @@ struct BatchPlan {
     var summary: String {
         "\(Readable.count(items, "item", "items")) of \(Readable.count(sources, "source", "sources"))"
             + (failures > 0 ? ", \(failures) of them not possible" : "") + "; nothing was fetched or written"
+            + (leftOut > 0 ? "; \(Readable.count(leftOut, "name", "names")) left out" : "")
     }
 }

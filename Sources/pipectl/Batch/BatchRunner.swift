@@ -217,9 +217,13 @@ final class BatchProducer: @unchecked Sendable {
                 ownOutputs += 1
                 continue
             }
+            if case .leftOut(let source, let reason) = entry {
+                let failure = BatchFailure(code: .leftOut, message: reason.rawValue)
+                return [failed(BatchSource(source: source), "", failure)]
+            }
             index += 1
             switch entry {
-            case .ownOutput: break
+            case .ownOutput, .leftOut: break
             case .failure(let source, let failure): return [failed(BatchSource(source: source), "", failure)]
             case .source(let source):
                 sources.note(source)

@@ -10,6 +10,8 @@ struct BatchSummary: Sendable, Hashable {
     var duplicates = 0
     /// Files left out because they are outputs of the batch, not sources.
     var ownOutputs = 0
+    /// Names in folders that were not read; they are no items.
+    var leftOut: [LeftOut: Int] = [:]
     var outcomes: [ItemOutcome: Int] = [:]
     /// How originals were obtained; an item that shared another's fetch is not counted.
     var originalOutcomes: [OriginalOutcome: Int] = [:]
@@ -52,6 +54,10 @@ struct BatchSummary: Sendable, Hashable {
     }
 
     mutating func count(_ item: ItemJSON) {
+        if item.outcome == .leftOut {
+            if let reason = item.error.flatMap({ LeftOut(rawValue: $0.message) }) { leftOut[reason, default: 0] += 1 }
+            return
+        }
         items += 1
         outcomes[item.outcome, default: 0] += 1
         if item.collapsed == true {
@@ -96,6 +102,15 @@ struct BatchSummary: Sendable, Hashable {
                 + (duplicates > 0 ? ", duplicates \(duplicates)" : "")
                 + (ownOutputs > 0 ? ", own outputs left out \(ownOutputs)" : ""),
         ]
+        let names = [
+            ("hidden (--hidden takes them)", leftOut[.hidden]), ("of other programs", leftOut[.otherPrograms]),
+            ("excluded", leftOut[.excluded]), ("links to nothing or to folders read already", leftOut[.uselessLink]),
+        ].compactMap { text, count in count.map { "\($0) \(text)" } }
+        if !names.isEmpty { lines.append("  left out: " + names.joined(separator: ", ")) }
+        if let links = leftOut[.link] {
+            lines.append(
+                "  \(Readable.count(links, "link was", "links were")) left out; --follow-links follows links")
+        }
         var originals = OriginalOutcome.listed.compactMap { outcome in
             originalOutcomes[outcome].map { "\(outcome.rawValue) \($0)" }
         }
@@ -121,7 +136,12 @@ struct BatchSummary: Sendable, Hashable {
         json.add("duplicates", duplicates)
         json.add("ownOutputs", ownOutputs)
         json.add("outcomes") { inner in
-            for outcome in ItemOutcome.allCases { inner.add(outcome.rawValue, outcomes[outcome, default: 0]) }
+            for outcome in ItemOutcome.allCases where outcome != .leftOut {
+                inner.add(outcome.rawValue, outcomes[outcome, default: 0])
+            }
+        }
+        json.add("leftOut") { inner in
+            for reason in LeftOut.allCases { inner.add("\(reason)", leftOut[reason, default: 0]) }
         }
         json.add("originalOutcomes") { inner in
             for outcome in OriginalOutcome.listed {

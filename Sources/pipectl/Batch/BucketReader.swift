@@ -14,6 +14,7 @@ final class BucketReader: EntryReader {
     private var object: String?
     /// Where the batch writes, if that is below the folder.
     private let excluded: String?
+    private let rule: FolderRule?
     private let isInterrupted: @Sendable () -> Bool
     /// The rest of the page, last key first.
     private var page: [S3Listing.Object] = []
@@ -32,10 +33,12 @@ final class BucketReader: EntryReader {
 
     init(
         _ folder: SourceURL, in store: S3Transport, named argument: String, excluding excluded: [String],
+        rule: FolderRule?,
         isInterrupted: @escaping @Sendable () -> Bool
     ) {
         self.store = store
         self.folder = folder
+        self.rule = rule
         self.isInterrupted = isInterrupted
         prefix = SourceURL.percentDecoded(folder.path).count - 1
         let isObject = prefix > 0 && argument.utf8.last != UInt8(ascii: "/")
@@ -89,6 +92,7 @@ final class BucketReader: EntryReader {
             return .failure(source: source, BatchFailure(code: .badSource, message: error.message))
         }
         let name = String(decoding: object.key.utf8.dropFirst(prefix), as: UTF8.self)
+        if let reason = rule?.reason(toLeaveOut: name) { return .leftOut(source: source, LeftOut(reason)) }
         let parts = name.splitAtLastSlash
         if AtomicOutput.isTemporary(parts?.name ?? name) { return nil }
         return .source(

@@ -1,7 +1,8 @@
 import Glibc
+import Pipeline
 
-/// Yields every regular file below a folder in byte order of names; a subfolder is read where its name sorts. Symbolic
-/// links are not followed.
+/// Yields every regular file below a folder in byte order of names; a subfolder is read where its name sorts. Yields the
+/// names that it leaves out too: what its rule says, and symbolic links unless it follows them.
 ///
 /// Each level holds the names of one folder at a time, as bytes: 100,000 names take a few megabytes.
 final class FolderReader: EntryReader {
@@ -17,9 +18,13 @@ final class FolderReader: EntryReader {
     private var levels: [Level] = []
     private var pending: BatchEntry?
     private let excluded: [FileIdentity]
+    private let rule: FolderRule?
+    private let followsLinks: Bool
+    /// The folders entered so far, if links are followed.
+    private var entered: Set<FileIdentity> = []
 
-    init(_ folder: String, excluding excluded: [FileIdentity]) {
-        self.excluded = excluded
+    init(_ folder: String, excluding excluded: [FileIdentity], rule: FolderRule?, followsLinks: Bool) {
+        (self.excluded, self.rule, self.followsLinks) = (excluded, rule, followsLinks)
         enter(folder.hasSuffix("/") ? folder : folder + "/", relative: "")
     }
 
@@ -46,17 +51,29 @@ final class FolderReader: EntryReader {
             let path = level.path + name
             var status = stat()
             guard lstat(path, &status) == 0 else { continue }  // Deleted since the folder was read.
+            if excluded.contains(FileIdentity(status)) { continue }
+            let relative = level.relative.isEmpty ? name : level.relative + "/" + name
+            if let reason = rule?.reason(toLeaveOut: name, at: relative) {
+                return .leftOut(source: path, LeftOut(reason))
+            }
+            let isLink = status.st_mode & S_IFMT == S_IFLNK
+            if isLink, !followsLinks { return .leftOut(source: path, .link) }
+            if isLink, stat(path, &status) != 0 { return .leftOut(source: path, .uselessLink) }
             switch status.st_mode & S_IFMT {
             case S_IFREG: return .source(BatchSource(source: path, folder: level.relative, isFound: true))
             case S_IFDIR:
                 if excluded.contains(FileIdentity(status)) { continue }
-                enter(path + "/", relative: level.relative.isEmpty ? name : level.relative + "/" + name)
+                if isLink, entered.contains(FileIdentity(status)) {
+                    return .leftOut(source: path, .uselessLink)
+                }
+                enter(path + "/", relative: relative)
             default: continue
             }
         }
     }
 
     private func enter(_ path: String, relative: String) {
+        if followsLinks, let folder = FileIdentity(path: path) { entered.insert(folder) }
         do {
             levels.append(Level(path: path, relative: relative, names: try FolderNames(path)))
         } catch {

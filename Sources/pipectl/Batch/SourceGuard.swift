@@ -63,7 +63,8 @@ final class SourceGuard: Sendable {
         // Protect manifests and other file arguments too, not only the sources they name.
         // If files are written, no bucket needs to be listed.
         if bucket == nil { known.buckets = nil }
-        // Protect manifests and other file arguments too, not only the sources they name.
+        // Names that the batch leaves out are not replaced either.
+        known.rule = nil
         for path in known.arguments where !input.isOwnOutput(BatchSource(source: path)) {
             if let identity = Self.identity(path) { found.insert(identity) }
         }

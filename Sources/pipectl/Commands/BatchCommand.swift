@@ -40,6 +40,14 @@ struct BatchCommand: AsyncParsableCommand {
     var cacheControl: String?
     @Option(help: ArgumentHelp("{stem} {ext} {dir} {recipe} {width} {height} {key} {index}", valueName: "template"))
     var name: String?
+    @Option(
+        parsing: .singleValue,
+        help: ArgumentHelp("Leave out names in folders that match, such as *.psd; repeatable.", valueName: "glob"))
+    var exclude: [String] = []
+    @Flag(help: "Take names in folders that begin with a dot.")
+    var hidden = false
+    @Flag(help: "Follow symbolic links in folders.")
+    var followLinks = false
     @Option(help: ArgumentHelp("Write one line of JSON per item.", valueName: "file"), completion: .file())
     var report: String?
     @Option(help: ArgumentHelp("Write a contact sheet.", valueName: "file"), completion: .file())
@@ -82,6 +90,9 @@ struct BatchCommand: AsyncParsableCommand {
         var input = BatchInput(
             arguments: sources, excludedFolders: [output, configuration.pipeline.cacheFolder].compactMap { $0 },
             isInterrupted: { Interruption.isRequested })
+        input.rule?.takesHidden = hidden
+        input.rule?.exclusions = exclude
+        input.followsLinks = followLinks
         guard !recipe.isEmpty || input.mayCarryRecipes else {
             throw CommandFailure(.usage, "no recipe: give -r RECIPE, or a manifest with recipes")
         }
@@ -143,8 +154,10 @@ struct BatchCommand: AsyncParsableCommand {
         if json { print(summary.json) }
         if summary.items == 0, !summary.isInterrupted {
             Console.error(
-                summary.ownOutputs > 0
-                    ? "nothing to do: all that was found are outputs of these recipes" : input.whyNothing)
+                summary.leftOut.isEmpty == false
+                    ? "nothing to do: all that was found is left out"
+                    : summary.ownOutputs > 0
+                        ? "nothing to do: all that was found are outputs of these recipes" : input.whyNothing)
         }
         if !common.quiet { Console.error(String(summary.text.dropLast())) }
         if summary.exit != .done { throw ExitCode(summary.exit.rawValue) }
@@ -159,6 +172,12 @@ struct BatchCommand: AsyncParsableCommand {
         if plan.failures > 0 { throw ExitCode(ProgramExit.itemsFailed.rawValue) }
     }
 
+    /// What else decides on the inputs; empty by default.
+    private var selection: [String] {
+        let rule = exclude + (hidden ? ["--hidden"] : []) + (followLinks ? ["--follow-links"] : [])
+        return rule.isEmpty ? [] : [""] + rule
+    }
+
     /// Has workers render the batch.
     private func submit(
         _ input: BatchInput, _ options: BatchOptions, to queue: String, _ configuration: RunConfiguration
@@ -171,7 +190,7 @@ struct BatchCommand: AsyncParsableCommand {
         let queued = QueueOptions(
             output: options.bucket == nil ? absolutePath(output) : output, cacheControl: cacheControl,
             nameTemplate: name, policy: policy,
-            inputs: sha256Hex((sources + [""] + recipe).joined(separator: "\0")))
+            inputs: sha256Hex((sources + [""] + recipe + selection).joined(separator: "\0")))
         var attached: BatchState?
         do throws(BatchError) {
             if id == nil {
@@ -196,6 +215,7 @@ struct BatchCommand: AsyncParsableCommand {
     }
 
     func validate() throws {
+        guard !exclude.contains("") else { throw ValidationError("--exclude needs a pattern such as *.psd") }
         if dryRun, queue != nil || report != nil || gallery != nil || json {
             throw ValidationError("--dry-run prints a plan: it takes no --queue, --report, --gallery and --json")
         }

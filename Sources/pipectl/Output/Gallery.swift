@@ -50,7 +50,7 @@ struct Gallery: ~Copyable {
     ///
     /// - Parameter bytes: the variant's bytes, for embedding; nil for failures.
     mutating func add(_ item: ItemJSON, bytes: [UInt8]?) throws(FileError) {
-        if item.outcome == .skipped { return }
+        if item.outcome == .skipped || item.outcome == .leftOut { return }
         if cards == Self.cardLimit || buffer.utf8.count >= Self.pageLimit { try turnPage() }
         cards += 1
         open(section: item.source)

@@ -32,10 +32,12 @@ extension PipelineError.Code {
     static let badManifestLine = Self("badManifestLine", 1, 400, "a line of the manifest is malformed")
     static let noRecipe = Self("noRecipe", 1, 400, "neither the manifest nor `-r` has a recipe for the item")
     static let badName = Self("badName", 1, 400, "`--name` makes no file name of the item")
+    static let leftOut = Self("leftOut", 1, 400, "a name in a folder that is not read; no item and no failure")
     static let outputFailed = Self("outputFailed", 8, 500, "the output cannot be written")
 
     /// What commands report besides the codes of a pipeline.
     static let ofItems: [Self] = [
-        .sourceNotFound, .badSource, .badManifest, .badManifestLine, .noRecipe, .badName, .abandoned, .outputFailed,
+        .sourceNotFound, .badSource, .badManifest, .badManifestLine, .noRecipe, .badName, .leftOut, .abandoned,
+        .outputFailed,
     ]
 }

@@ -55,6 +55,28 @@ extension CommandTests {
             }
         }
 
+        @Test func `what other programs keep beside pictures is neither listed nor served`() async throws {
+            let folder = try Self.pictures()
+            let picture = try #require(folder.bytes("my pictures/a.jpg"))
+            for name in ["@eaDir/a.jpg/thumb.jpg", "node_modules/b.jpg", ".trash-1/c.jpg", "eaDir/d.jpg"] {
+                _ = folder.write(picture, to: "my pictures/" + name)
+            }
+            let server = try await RunningServer.start(
+                folder: folder, unsigned: nil, arguments: [folder("my pictures")])
+            let listing = try await server.ask("/page/folder.json?folder=pictures:", host: Self.host)
+            #expect(listing.text.contains("pictures:eaDir") && !listing.text.contains("node_modules"))
+            #expect(!listing.text.contains("%40eaDir"), "\(listing.text)")
+            let statuses = [
+                "pictures:@eaDir/a.jpg/thumb.jpg": 404, "pictures:%40EADIR/a.jpg/thumb.jpg": 404,
+                "pictures:node_modules/b.jpg": 404, "pictures:eaDir/d.jpg": 200,
+            ]
+            for (source, status) in statuses {
+                #expect(
+                    try await server.ask(RunningServer.original(source), host: Self.host).status == status, "\(source)")
+            }
+            #expect(try await server.stop().exit == 0)
+        }
+
         @Test func `an original is sent from the file: whole, in parts, or not at all`() async throws {
             let folder = try Self.pictures()
             let start = try #require(folder.bytes("my pictures/a.jpg"))
