@@ -96,6 +96,7 @@ extension Problem.Kind {
     static let undecodable = Self("undecodable", .undecodable, "The original is damaged")
     static let renderFailed = Self("render-failed", .renderFailed, "The recipe cannot be made of this original")
     static let renderCrashed = Self("render-crashed", .renderCrashed, "A render of this original crashed")
+    static let workerKilled = Self("worker-killed", .workerKilled, "The server ran out of memory for the render")
     static let tooManyRequests = Self("too-many-requests", .rateLimited, "The client asks for too much new work")
     package static let fieldsTooLarge = Self("fields-too-large", 431, "The header fields are too large")
     static let internalError = Self("internal-error", 500, "The server has a problem")
@@ -117,7 +118,7 @@ extension Problem.Kind {
         recipeNotAllowed, referrerRefused, routeClosed, sourceRefused,
         unknownPath, notFound, methodNotAllowed, requestTimeout, preconditionFailed, bodyTooLarge, overLimit,
         targetTooLong, notAnImage,
-        undecodable, renderFailed, renderCrashed, tooManyRequests, fieldsTooLarge, internalError, unknownCoding,
+        undecodable, renderFailed, renderCrashed, workerKilled, tooManyRequests, fieldsTooLarge, internalError, unknownCoding,
         notAvailable,
         originFailed, overloaded, originTimeout, notCached, renderTimeout,
         unsupportedVersion, loopDetected,
@@ -147,6 +148,7 @@ extension Problem {
         .fetchFailed: (.originFailed, false), .fetchTimedOut: (.originTimeout, false),
         .notCached: (.notCached, false), .renderDeadline: (.renderTimeout, true),
         .rateLimited: (.tooManyRequests, true), .renderCrashed: (.renderCrashed, false),
+        .workerKilled: (.workerKilled, false),
         .overloaded: (.overloaded, true), .cancelled: (.overloaded, false),
         .superseded: (.overloaded, false), .shutDown: (.overloaded, false),
     ]

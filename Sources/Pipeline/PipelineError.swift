@@ -80,6 +80,11 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         public static let renderCrashed = Code(
             "renderCrashed", 6, 422,
             "the render process crashed or sent an invalid reply, or did so recently with the same original")
+        /// Something else killed the render process twice, such as the kernel when memory runs out; the error's
+        /// `retryAfter` says when to try again.
+        public static let workerKilled = Code(
+            "workerKilled", 6, 503,
+            "something else killed the render process twice, such as the kernel when memory runs out")
         /// Render workers cannot be started.
         public static let workersUnavailable = Code("workersUnavailable", 6, 500, "render workers cannot be started")
         /// The cache folder cannot be opened, or was written by a newer version.
@@ -100,12 +105,12 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         public static let cancelled = Code("cancelled", 130, 503, "the caller cancelled the request")
 
         /// Whether the same request may succeed later without anything being changed: what a queue of jobs tries again. After
-        /// `overloaded` and `rateLimited` not before `retryAfter`; a pipeline answers with some failures of origins for
+        /// `overloaded`, `workerKilled` and `rateLimited` not before `retryAfter`; a pipeline answers with some failures of origins for
         /// `CachingConfiguration.errorMaxAge` seconds without asking again.
         public var isTransient: Bool {
             let transient: [Code] = [
-                .fetchFailed, .fetchTimedOut, .renderDeadline, .workersUnavailable, .cacheUnavailable, .overloaded,
-                .rateLimited, .shutDown,
+                .fetchFailed, .fetchTimedOut, .renderDeadline, .workerKilled, .workersUnavailable, .cacheUnavailable,
+                .overloaded, .rateLimited, .shutDown,
             ]
             return transient.contains(self)
         }
@@ -114,8 +119,8 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         package static let all: [Code] = [
             .invalidSource, .invalidRecipe, .maskUnavailable, .notAvailable, .libraryUnavailable, .sourceRefused,
             .notFound, .fetchFailed, .fetchTimedOut, .notCached, .notAnImage, .unsupportedFormat, .overLimit,
-            .undecodable, .renderFailed, .renderDeadline, .renderCrashed, .workersUnavailable, .cacheUnavailable,
-            .overloaded, .rateLimited, .superseded, .shutDown, .cancelled,
+            .undecodable, .renderFailed, .renderDeadline, .renderCrashed, .workerKilled, .workersUnavailable,
+            .cacheUnavailable, .overloaded, .rateLimited, .superseded, .shutDown, .cancelled,
         ]
     }
 
@@ -125,7 +130,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
     public var message: String
     /// The error of the layer below, if any.
     public var cause: (any Error)?
-    /// Seconds after which it is worth to try again; nil unless `overloaded` or `rateLimited`.
+    /// Seconds after which it is worth to try again; nil unless `overloaded`, `workerKilled` or `rateLimited`.
     public var retryAfter: Int?
     /// The stage it came from, for the log.
     var stage: String?
@@ -153,10 +158,13 @@ extension PipelineError {
             case .deadline: .renderDeadline
             case .libraryUnavailable: .libraryUnavailable
             case .crashed, .workerProtocol, .quarantined: .renderCrashed
+            case .workerKilled: .workerKilled
             case .workerUnavailable: .workersUnavailable
             default: .renderFailed
             }
         self.init(code, "\(source): \(error.message)", cause: error)
+        // Memory that ran out takes a while to be free again.
+        if code == .workerKilled { retryAfter = 10 }
     }
 }
 

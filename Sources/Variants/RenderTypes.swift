@@ -369,6 +369,8 @@ public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let crashed = Code("crashed")
         /// The worker process sent an invalid answer and was killed.
         public static let workerProtocol = Code("workerProtocol")
+        /// Something else killed two worker processes in a row, such as the kernel when memory runs out.
+        public static let workerKilled = Code("workerKilled")
         /// The original, or this variant of it, crashed a worker recently and is not retried yet.
         public static let quarantined = Code("quarantined")
         /// Worker processes cannot be started.
@@ -378,7 +380,7 @@ public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
         package static let all: [Code] = [
             .notAnImage, .unsupportedFormat, .overLimit, .undecodable, .notAvailable, .notApplicable, .overBudget,
             .maskUnavailable, .encodingFailed, .cancelled, .deadline, .libraryUnavailable, .crashed, .workerProtocol,
-            .quarantined, .workerUnavailable,
+            .workerKilled, .quarantined, .workerUnavailable,
         ]
     }
 

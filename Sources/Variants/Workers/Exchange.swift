@@ -119,7 +119,7 @@ struct Exchange {
         case .gone:
             // Workers are killed when the threads that started them end.
             if let stopped, core.isClosing { throw stopped }
-            throw crashed()
+            throw crashed(isStopped: stopped != nil)
         case .unread: return nil
         case .nonsense(let problem): throw nonsense(problem)
         case .reply(.ready): throw nonsense("a ready message in the middle of a render")
@@ -142,28 +142,34 @@ struct Exchange {
         switch code {
         case .cancelled, .deadline:
             return stopped ?? nonsense("it reported a stop that was not requested")
-        case .crashed, .workerProtocol, .quarantined, .workerUnavailable:
+        case .crashed, .workerProtocol, .workerKilled, .quarantined, .workerUnavailable:
             return nonsense("an error code that a worker may not report")
         default:
             return stopped ?? RenderError(code, message.plain(limit: 1000))
         }
     }
 
-    private func crashed() -> RenderError {
+    private func crashed(isStopped: Bool) -> RenderError {
         let ended = worker.end()
         replace()
         core.count(\.crashed)
         let remarks = worker.remarks
+        let work = phase == .pixels ? "decoded this original" : "encoded \(job.output.format.rawValue)"
+        core.configuration.warn(
+            "render worker \(worker.child) \(ended): \(summary)" + (remarks.map { ": " + $0 } ?? ""))
+        // The worker's own limits never end in SIGKILL: allocations fail, and excess CPU time is SIGXCPU.
+        if worker.signal == SIGKILL, !isStopped, worker.protection.limitsResources {
+            return RenderError(
+                .workerKilled, "the render worker \(ended) while it \(work): not by the pipeline, so perhaps by the "
+                    + "kernel because memory ran out; check its log, and use fewer or smaller workers")
+        }
         // The worker's text is untrusted: it decides nothing but this hint.
         let isMemory = remarks.map { $0.contains("alloc") || $0.contains("memory") } ?? false
         let hint =
             isMemory
             ? "; it may have needed more memory than limits.workerMemory, \(core.configuration.memory) bytes" : ""
-        let work = phase == .pixels ? "decoded this original" : "encoded \(job.output.format.rawValue)"
         let error = RenderError(.crashed, "the render worker \(ended) while it \(work)\(hint)")
         core.quarantine(job, .crash(phase), error.message)
-        core.configuration.warn(
-            "render worker \(worker.child) \(ended): \(summary)" + (remarks.map { ": " + $0 } ?? ""))
         return error
     }
 

@@ -26,6 +26,8 @@ final class WorkerProcess: @unchecked Sendable {
     private(set) var libraries = RenderLibraries.unknown
     var renders = 0
     private var isReaped = false
+    /// The signal that ended it; 0 until `end()`, or if it exited.
+    private(set) var signal: Int32 = 0
     /// Whether it was killed, or has ended and was waited for.
     private(set) var isEnding = false
     /// The limits set for it, and until when they need not be set again; monotonic seconds.
@@ -226,9 +228,9 @@ final class WorkerProcess: @unchecked Sendable {
         var status: Int32 = 0
         // If that fails, other code in this process has already waited for it.
         guard uninterrupted({ waitpid(child, &status, 0) }) >= 0 else { return "ended" }
-        let number = status & 0x7F
-        if number == 0 { return "ended with exit code \(status >> 8 & 0xFF)" }
-        return "was killed by \(Self.signalNames[number] ?? "signal \(number)")"
+        signal = status & 0x7F
+        if signal == 0 { return "ended with exit code \(status >> 8 & 0xFF)" }
+        return "was killed by \(Self.signalNames[signal] ?? "signal \(signal)")"
     }
 
     private static let signalNames: [Int32: String] = [

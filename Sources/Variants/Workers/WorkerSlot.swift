@@ -122,8 +122,8 @@ final class WorkerSlot: @unchecked Sendable {
         let job = pending.job
         let request = try WorkerRequest(pending)
         var firstGiven: Double?
-        // A request that an idle worker never received, or never read, before it ended goes to another worker, once.
-        for _ in 0..<2 {
+        // A render goes to a second worker if the first ended before it read the request, or something else killed it.
+        for isLast in [false, true] {
             if pending.isCancelled { throw PendingRender.cancelled }
             if let worker, worker.hasLeft { discard() }
             let current: WorkerProcess
@@ -139,11 +139,18 @@ final class WorkerSlot: @unchecked Sendable {
                 var exchange = Exchange(
                     core: core, pending: pending, files: files, worker: current, wakeup: wakeup, replace: replace,
                     handOver: handOver, began: began)
-                if let outcome = try exchange.outcome() { return outcome }
+                do throws(RenderError) {
+                    if let outcome = try exchange.outcome() { return outcome }
+                } catch {
+                    guard error.code == .workerKilled, !isLast else { throw error }
+                    // The exchange has replaced the worker. Time that was lost to the kill does not count.
+                    firstGiven = nil
+                    continue
+                }
             }
             discard()
         }
-        throw RenderError(.crashed, "the render worker ended before it could begin")
+        throw RenderError(.workerKilled, "two render workers ended before they could begin")
     }
 }
 

@@ -48,6 +48,36 @@ extension CommandTests {
             }
         }
 
+        /// Times that a process has gone to sleep; 0 once it has ended. A worker that hangs does so a thousand times a second.
+        private static func sleeps(_ process: pid_t) -> Int {
+            let status = String(decoding: ScratchFolder.bytes(at: "/proc/\(process)/status") ?? [], as: UTF8.self)
+            guard !status.contains("State:\tZ"), let words = status.split(separator: "voluntary_ctxt_switches:\t").last
+            else { return 0 }
+            return Int(words.prefix { $0.isNumber }) ?? 0
+        }
+
+        @Test func `a render whose workers are killed from outside is a 503 with Retry-After, and is not remembered`()
+            async throws
+        {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            try await RunningServer.with(["render.workers=1"], environment: Self.faults) { server in
+                let path = RunningServer.variant("thumbnail:20", origin.url("/hang"))
+                for _ in 0..<2 {
+                    async let asked = server.ask(path)
+                    for _ in 0..<2 {
+                        try await waitWhile { !server.child.children.contains { Self.sleeps($0) > 300 } }
+                        let worker = try #require(server.child.children.first { Self.sleeps($0) > 300 })
+                        kill(worker, SIGKILL)
+                        try await waitWhile { Self.sleeps(worker) > 0 }
+                    }
+                    let answer = try await asked
+                    #expect(answer.status == 503 && answer.problem == "worker-killed", "\(answer.text)")
+                    #expect(answer["Retry-After"] == "10" && !answer.text.contains("SIG"))
+                }
+            }
+        }
+
         @Test func `a slow or crashing encoder costs other recipes of the original nothing`() async throws {
             let origin = try Self.origin()
             defer { origin.stop() }

@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -41,6 +42,53 @@ extension WorkerPoolTests {
             #expect(await Self.error(pool, job)?.code == .quarantined)
         }
         #expect(pool.statistics.crashed == 3 && pool.statistics.refused == 3)
+        await pool.shutdown()
+    }
+
+    /// Kills the worker that `isReady` selects, and returns once it has ended.
+    private static func killWorker(_ isReady: @escaping (Int) -> Bool) async throws {
+        try await waitWhile { !workers().contains(where: isReady) }
+        let worker = try #require(workers().first(where: isReady))
+        kill(pid_t(worker), SIGKILL)
+        try await waitWhile { workers().contains(worker) }
+    }
+
+    /// Clock ticks, a hundredth of a second, of CPU time that a process has used; 0 if it has ended.
+    private static func ticks(_ process: Int) -> Int {
+        let fields = FileText.read("/proc/\(process)/stat").split(separator: " ")
+        return fields.count > 14 ? (Int(fields[13]) ?? 0) + (Int(fields[14]) ?? 0) : 0
+    }
+
+    @Test func `a render whose worker was killed from outside is made by another worker`() async throws {
+        let pool = WorkerPool(Self.configuration())
+        var job = try Self.job()
+        // Some seconds of work, of which a worker's start is a small part.
+        job.recipe = try Recipe("scaled:40,blur:20")
+        let slow = job
+        let render = Task { await Self.error(pool, slow) }
+        try await Self.killWorker { Self.ticks($0) > 30 }
+        #expect(await render.value == nil)
+        #expect(pool.statistics.started == 2 && pool.statistics.crashed == 1 && pool.statistics.refused == 0)
+        await pool.shutdown()
+    }
+
+    @Test(arguments: [WorkerFault.hang, .encodeHang])
+    func `a render whose workers were killed from outside twice says so, and may be tried again at once`(
+        fault: WorkerFault
+    ) async throws {
+        let pool = WorkerPool(Self.configuration())
+        let job = try Self.job(fault)
+        for _ in 0..<2 {
+            let render = Task { await Self.error(pool, job) }
+            for _ in 0..<2 {
+                try await Self.untilOneHangs()
+                try await Self.killWorker { _ in true }
+            }
+            let error = await render.value
+            #expect(error?.code == .workerKilled, "\(error?.message ?? "no error")")
+            #expect(error?.message.contains("was killed by SIGKILL while it") == true)
+        }
+        #expect(pool.statistics.crashed == 4 && pool.statistics.refused == 0)
         await pool.shutdown()
     }
 
