@@ -42,7 +42,7 @@ import Testing
             .split(separator: "\n").filter { $0.hasPrefix("| ![") }
         var shown: Set<String> = []
         for row in rows {
-            let file = try #require(row.firstMatch(of: /\]\(([a-z\/-]+\.webp)\)/)?.1)
+            let file = try #require(row.firstMatch(of: /\]\(([a-z0-9\/-]+\.webp)\)/)?.1)
             let recipe = try Recipe(String(#require(row.firstMatch(of: /`([^`]+)`/)?.1)))
             shown.formUnion(recipe.steps.map { type(of: $0).token })
             let picture = try Data(contentsOf: docs.appending(path: String(file)))

@@ -81,6 +81,18 @@ final class RecipeWriter {
         }
     }
 
+    func overlay() -> String {
+        func distance() -> String { pick([whole(0...900), percent(0...100)]) }
+        let size = pick(["", "scale=" + pick([decimal(0.01...100), percent(0.01...100)]), "fit=" + self.size()])
+        let place = pick([
+            "", "tile", "tile:gap=" + distance(), "tile:gap=\(distance())x\(distance())", "gravity=" + place(),
+            "offset=\(distance())x-\(distance())", "gravity=\(place()):offset=-\(distance())x\(distance())",
+            "gravity=\(pick(["south", "north-west"])):offset=" + distance(),
+        ])
+        let opacity = maybe("opacity=" + pick([decimal(0...1), percent(0...100)]))
+        return "overlay:" + name() + shuffled([size, place, opacity, maybe("from=" + self.size())])
+    }
+
     func step() -> String {
         switch int(0...20) {
         case 0: return thumbnail()
@@ -102,12 +114,7 @@ final class RecipeWriter {
         case 16: return "background:" + pick([hex(6), hex(8), hex(6) + "ff", hex(6) + "FF"])
         case 17: return "extend:" + four { $0.whole(0...900) }
         case 18: return "border:\(whole(1...900)):" + hex(6)
-        case 19:
-            return "overlay:" + name()
-                + shuffled([
-                    maybe("gravity=" + place()), maybe("opacity=" + pick([decimal(0...1), percent(0...100)])),
-                    maybe("scale=" + pick([decimal(0.01...100), percent(1...10_000)])),
-                ])
+        case 19: return overlay()
         default: return "dpr:" + decimal(0.1...8)
         }
     }

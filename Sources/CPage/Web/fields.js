@@ -118,6 +118,8 @@ const controls = {
 
   /** Numbers with something between them: `300x200`, `0.5x0.3`, `640x480+10+20`. */
   parts(slot, value, set, title) {
+    // Shares, as in `3pctx3pct`, are no numbers.
+    if (/[^\d.x+-]/.test(value)) return controls.text(slot, value, set);
     const numbers = value.split(/[x+]/);
     // `300` stands for a square.
     if (slot.label === "size" && value !== "" && !value.includes("x")) numbers.push(numbers[0]);
@@ -162,7 +164,7 @@ function numeric(slot, value, set, title, unit, suffix = "") {
         slider.max = top();
         tell();
       },
-    }, h("option", { value: "" }, "px"), h("option", { value: unit, selected: isShare }, "%"));
+    }, h("option", { value: "" }, slot.unit), h("option", { value: unit, selected: isShare }, "%"));
     const word = slot.words.length === 0 ? null : h("select", {
       "aria-label": `${title}, word`,
       onchange: () => {

@@ -46,11 +46,13 @@ function slot(text, isRequired, entry) {
   }
   const parts = composite(placeholder, entry.ranges);
   if (parts) return { ...base, kind: "parts", parts, label: key ?? (parts.length > 3 ? "area" : "size") };
-  const limits = range(key ?? placeholder, entry.ranges) ?? range(placeholder, entry.ranges);
+  const name = range(key ?? placeholder, entry.ranges) ? key ?? placeholder : placeholder;
+  const limits = range(name, entry.ranges);
   const label = key ?? names[placeholder] ?? entry.name;
   if (limits) {
-    const takesShare = /…100 `pct`/.test(entry.ranges);
-    return { ...base, kind: takesShare ? "length" : "number", label, ...limits };
+    const clause = entry.ranges.split(";").find((text) => range(name, text)) ?? "";
+    const takesShare = clause.includes("…100 `pct`");
+    return { ...base, kind: takesShare ? "length" : "number", label, unit: clause.includes(" px") ? "px" : "×", ...limits };
   }
   if (placeholder === "SIZE") return { ...base, kind: "bytes", label, hint: "20kB", min: 1, max: 100_000, initial: "none" };
   return { ...base, kind: "text", label, hint: placeholder };
@@ -75,7 +77,7 @@ function composite(text, ranges) {
 
 /** What `ranges` say of a name: `{ min, max, initial }`; null if they say nothing. */
 export function range(name, ranges) {
-  const number = "([0-9]+(?:\\.[0-9]+)?)";
+  const number = "(-?[0-9]+(?:\\.[0-9]+)?)";
   const pattern = new RegExp(
     `(?:^|[^A-Za-z])${name}(?:, [A-Z])* ${number}…${number}(?:[^;,.(]*\\(([^)]*)\\))?`);
   const match = pattern.exec(ranges) ?? (name === "T" ? new RegExp(`^${number}…${number}()`).exec(ranges) : null);

@@ -22,13 +22,7 @@ struct RoundedRectangle: Sendable {
 
     /// Radii clockwise from top left; if neighbours overlap, all shrink by the same factor (CSS Backgrounds 3, §4.5).
     init(width: Int, height: Int, radii: [EdgeLength]) {
-        let edge = Double(min(width, height))
-        var lengths = radii.map { radius in
-            switch radius {
-            case .pixels(let pixels): max(0, pixels)
-            case .share(let share): max(0, share * edge)
-            }
-        }
+        var lengths = radii.map { max(0, $0.pixels(of: min(width, height))) }
         var factor = 1.0
         for (first, second, side) in [(0, 1, width), (1, 2, height), (2, 3, width), (3, 0, height)] {
             let sum = lengths[first] + lengths[second]

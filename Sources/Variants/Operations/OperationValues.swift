@@ -74,6 +74,8 @@ extension PixelBox {
         }
     }
 
+    init(_ size: PixelSize) { self.init(width: size.width, height: size.height) }
+
     func multiplied(by ratio: Double) -> PixelBox {
         PixelBox(
             width: width.map { PlainNumber.scaled($0, by: ratio) },
@@ -84,6 +86,14 @@ extension PixelBox {
 extension Gravity {
     /// The nine places that do not depend on what the picture shows.
     static let places = allCases.filter { $0 != .attention && $0 != .entropy }
+
+    /// The sides that the place is at: −1 for left or top, 1 for right or bottom, 0 for neither.
+    var sides: (x: Int, y: Int) {
+        (
+            x: rawValue.hasSuffix("west") ? -1 : rawValue.hasSuffix("east") ? 1 : 0,
+            y: rawValue.hasPrefix("north") ? -1 : rawValue.hasPrefix("south") ? 1 : 0
+        )
+    }
 
     /// As worded in explanations.
     var spoken: String {
@@ -161,6 +171,14 @@ extension EdgeLength {
         switch self {
         case .pixels(let pixels): PlainNumber.text(pixels) + " px"
         case .share(let share): PlainNumber.text(share * 100) + " % of the smaller edge"
+        }
+    }
+
+    /// The length in pixels of a picture whose smaller edge is `edge`.
+    func pixels(of edge: Int) -> Double {
+        switch self {
+        case .pixels(let pixels): pixels
+        case .share(let share): share * Double(edge)
         }
     }
 

@@ -32,8 +32,9 @@ enum PlainNumber {
         return significant.count <= 9 ? significant.reduce(0) { $0 * 10 + Int($1 - 48) } : .max
     }
 
-    /// The shortest plain decimal: `80`, `0.5`. For values of 0…10⁹.
+    /// The shortest plain decimal: `80`, `0.5`. For values of −10⁹…10⁹.
     static func text(_ value: Double) -> String {
+        guard value >= 0 else { return "-" + text(-value) }
         let millionths = Int((value * unit).rounded())
         let (whole, rest) = millionths.quotientAndRemainder(dividingBy: 1_000_000)
         guard rest > 0 else { return String(whole) }

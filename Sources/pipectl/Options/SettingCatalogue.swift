@@ -283,7 +283,8 @@ enum SettingCatalogue {
             "steps, load options and outputs that clients may write; empty: all; presets may use any"),
         Setting(
             "recipes.watermark", \.watermark, .text,
-            "steps that end every recipe, presets too, such as overlay:logo:gravity=south-east; empty: none"),
+            "steps that end every recipe, presets too, such as overlay:logo:gravity=south-east:scale=20%:offset=3%; empty: "
+                + "none"),
         Setting(
             "server.routes", \.site.routes, .routes,
             "paths that are open: variant, original, info; unset: all, but variant alone with recipes.allow, recipes.presetsOnly, "

@@ -108,6 +108,7 @@ import Testing
         "mask:half", "crop:7x5+3+4", "crop:9x9:gravity=south-east", "rotate:90", "rotate:180", "flip:hv",
         "blur:1.5", "sharpen", "pixelate:4", "grayscale", "tint:704214", "brightness:1.4,contrast:1.2,saturation:0.5",
         "extend:2:3:0:1", "border:2:ff0000", "rotate:30", "overlay:half:gravity=south-east:opacity=0.5",
+        "overlay:half:tile:scale=30pct",
         "background:336699", "thumbnail:12x12,flip:v,circle,background:ff000080,rotate:270",
     ])
     func `every step acts on every frame as on a picture of its own`(steps: String) async throws {

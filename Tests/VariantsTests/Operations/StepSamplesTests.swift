@@ -23,7 +23,8 @@ import Testing
                 return (length, length)
             }
         ),
-        ("overlay:logo", { ($0, $1) }), ("mask:logo", { ($0, $1) }), ("rounded-mask:9:0:20pct:3", { ($0, $1) }),
+        ("overlay:logo", { ($0, $1) }), ("overlay:logo:tile:scale=30pct:gap=2", { ($0, $1) }),
+        ("mask:logo", { ($0, $1) }), ("rounded-mask:9:0:20pct:3", { ($0, $1) }),
         ("circle", { ($0, $1) }), ("trim:255", { ($0, $1) }),
         (
             "background:336699,rotate:30",
