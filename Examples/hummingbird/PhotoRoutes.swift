@@ -36,9 +36,9 @@ struct PhotoRoutes: Sendable {
     }
 
     /// What is made of every upload at once.
-    static let recipes = [
-        "icon": "thumbnail:64x64:fill,webp", "card": "thumbnail:320x240:fill,webp", "page": "thumbnail:1024,webp",
-        "print": "thumbnail:2048,jpeg",
+    static let recipes: [String: Recipe] = [
+        "icon": .thumbnail(64, .fill).webp(), "card": .thumbnail(320, 240, .fill).webp(),
+        "page": .thumbnail(1024).webp(), "print": .thumbnail(2048).jpeg(),
     ]
     /// Bytes of the largest upload; a larger one is answered with 413.
     static let uploadLimit = 20_000_000
@@ -67,8 +67,7 @@ struct PhotoRoutes: Sendable {
             router.on("/photos/:id/thumb", method: method) { request, context in
                 // Made when a client asks for it, in a format that the client accepts.
                 let image = ImageRequest(
-                    .url("photos:" + (try context.parameters.require("id"))), recipe: try Recipe("thumbnail:96x96:fill")
-                )
+                    .url("photos:" + (try context.parameters.require("id"))), recipe: .thumbnail(96, .fill))
                 return Response(await site.respond(to: request.head, with: image, cacheControl: "public, max-age=60"))
             }
         }
@@ -81,7 +80,7 @@ struct PhotoRoutes: Sendable {
         let information = try await pipeline.information(for: request)
         let variants = try await withThrowingTaskGroup(of: (String, ImageResponse).self) { group in
             for (name, recipe) in Self.recipes {
-                request.recipe = try Recipe(recipe)
+                request.recipe = recipe
                 group.addTask { [request] in (name, try await pipeline.respond(to: request)) }
             }
             return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }

@@ -15,16 +15,21 @@ struct ProgressRoute: Sendable {
         var message: String?
     }
 
-    static let recipe = "thumbnail:640,webp"
-
     let pipeline: ImagePipeline
     let site: Site
+    let recipe: Recipe
+
+    /// Throws if the preset is missing: at the start, not at a client's request.
+    init(pipeline: ImagePipeline, site: Site) throws {
+        (self.pipeline, self.site) = (pipeline, site)
+        recipe = try pipeline.recipe("@progress")
+    }
 
     func add(to router: Router<BasicRequestContext>) {
         router.get("/photos/progress") { request, _ in
             let source = try request.uri.queryParameters.require("source")
             // Not `ImageSource(source)`, which would take other text for a path on this machine.
-            let image = ImageRequest(.url(source), recipe: try Recipe(Self.recipe))
+            let image = ImageRequest(.url(source), recipe: recipe)
             let body = ResponseBody { writer in
                 // Every client has a load of its own; the pipeline fetches and renders once for all of them.
                 let load = pipeline.load(image)
@@ -59,7 +64,7 @@ struct ProgressRoute: Sendable {
         case .rendering: name = "rendering"
         case .finished(.success(let image)):
             name = "finished"
-            (data.width, data.height, data.path) = (image.width, image.height, site.path(Self.recipe, source))
+            (data.width, data.height, data.path) = (image.width, image.height, try site.path(recipe, source))
         case .finished(.failure(let error)):
             name = "failed"
             data.message = error.message

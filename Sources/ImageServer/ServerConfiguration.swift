@@ -28,7 +28,7 @@ public struct ServerConfiguration: Sendable {
     package var openRoutes: Set<ImageRoute> {
         routes ?? (recipes.isRestricted ? [.variant] : Set(ImageRoute.allCases))
     }
-    /// Recipes that have names; default none.
+    /// Named recipes; by default `PipelineConfiguration.presets`.
     public var presets = RecipePresets.none
     /// Names for URLs, so that a source may be `name:path`; default none.
     public var baseURLs = BaseURLs.none

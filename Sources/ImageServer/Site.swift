@@ -21,6 +21,8 @@ public struct Site: Sendable {
 
     package init(pipeline: ImagePipeline, settings: ServerConfiguration, now: @escaping @Sendable () -> Double) {
         self.pipeline = pipeline
+        var settings = settings
+        if settings.presets == .none { settings.presets = pipeline.presets }
         self.settings = settings
         self.now = now
         let memory = pipeline.memoryStatistics

@@ -1,10 +1,10 @@
-import Variants
+public import Variants
 
 extension ImagePipeline {
     /// The image that a recipe makes of a source, both given as text; everything else is as `ImageRequest` has it by
     /// default.
     ///
-    /// A program that asks for the same recipe often should parse it once and call `respond(to:)`.
+    /// A program that asks for the same recipe often should parse it once with `recipe(_:)` and call `respond(to:)`.
     ///
     /// - Parameters:
     ///   - source: an http or https URL, the name of an original of a provider (`photos:42`), or a path; `ImageSource(_:)`
@@ -15,13 +15,17 @@ extension ImagePipeline {
     ///   `respond(to:)` throws.
     public func image(for source: String, recipe: String? = nil) async throws(PipelineError) -> ImageResponse {
         var request = ImageRequest(ImageSource(source))
-        if let recipe {
-            do throws(RecipeError) {
-                request.recipe = try Recipe(recipe)
-            } catch {
-                throw PipelineError(.invalidRecipe, error.description, cause: error)
-            }
-        }
+        if let recipe { request.recipe = try self.recipe(recipe) }
         return try await respond(to: request)
+    }
+
+    /// Parses recipe text, in which `@name` refers to one of `PipelineConfiguration.presets`.
+    ///
+    /// Call it when the program starts, so that a misspelt step or preset stops the start rather than a request:
+    /// `let card = try pipeline.recipe("@card")`.
+    ///
+    /// - Throws: `invalidRecipe`.
+    public func recipe(_ text: String) throws(PipelineError) -> Recipe {
+        do throws(RecipeError) { return try Recipe(text, presets: presets) } catch { throw PipelineError(error) }
     }
 }

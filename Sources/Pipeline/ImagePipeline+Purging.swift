@@ -19,6 +19,12 @@ extension ImagePipeline {
         return try await purge(name: admit.identify(request).source, mode: mode)
     }
 
+    /// Purges a source given as text: a URL, a provider's name (`photos:42`) or a path, as in `image(for:recipe:)`.
+    @discardableResult
+    public func purge(_ source: String, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {
+        try await purge(ImageSource(source), mode: mode)
+    }
+
     /// Purges a source by its `OriginalRecord.source` name: a normalised URL, `file:` and an absolute path, `id:` and a
     /// `sourceID`, or `bytes:` and the SHA-256 of the given bytes.
     public func purge(name: String, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {

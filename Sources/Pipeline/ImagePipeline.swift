@@ -30,6 +30,8 @@ public final class ImagePipeline: Sendable {
     private let follower: FleetFollower?
     let renderer: any Rendering
     let limits: RenderLimits
+    /// Recipes that have names.
+    package let presets: RecipePresets
     private let background: BackgroundWork
     private let pressure: MemoryPressure?
     let observe: Observer
@@ -45,8 +47,14 @@ public final class ImagePipeline: Sendable {
 
     /// Opens the caches. libvips and libcurl are loaded when first needed, not here.
     ///
-    /// Throws `cacheUnavailable` if the cache folder cannot be made or opened, or was written by a newer version.
+    /// Throws `cacheUnavailable` if the cache folder cannot be made or opened, or was written by a newer version, and
+    /// `invalidRecipe` if a preset does not parse.
     public init(_ configuration: PipelineConfiguration = PipelineConfiguration()) throws(PipelineError) {
+        do throws(RecipeError) {
+            presets = try RecipePresets(configuration.presets)
+        } catch {
+            throw PipelineError(error, "PipelineConfiguration.presets: ")
+        }
         let now = configuration.now
         self.now = now
         let isShutDown = Switch()

@@ -47,6 +47,9 @@ public struct PipelineConfiguration: Sendable {
     /// The most long renders at a time; nil for one less than there are render threads or workers, but at least one, so
     /// that short ones need not wait.
     package var longRenders: Int?
+    /// Named recipes: in recipe text `@card` refers to the recipe named `card`. Default none.
+    /// `ImagePipeline.init` throws `invalidRecipe` if any of them does not parse.
+    public var presets: [String: String] = [:]
     /// The folder in which `mask:NAME` is looked up.
     public var masks: String?
     /// The folder in which `overlay:NAME` is looked up.

@@ -181,6 +181,10 @@ extension PipelineError: CancellableError {
     package var isCancellation: Bool { code == .cancelled }
     package var isLackOfUrgency: Bool { code == .overloaded }
 
+    init(_ error: RecipeError, _ place: String = "") {
+        self.init(.invalidRecipe, place + error.description, cause: error)
+    }
+
     /// The cache folder cannot be opened, or a purge of it failed.
     init(_ error: StoreError) { self.init(.cacheUnavailable, error.description, cause: error) }
 }

@@ -114,6 +114,7 @@ extension RenderJob {
     ///
     /// - Parameter memory: bytes that a worker may use; nil in a process whose memory is not limited.
     package func checkLimits(memory: Int? = nil) throws(RenderError) {
+        if let error = recipe.error { throw RenderError(.notApplicable, "recipe `\(recipe)`: \(error)") }
         func check(_ what: String, _ value: Int, _ limit: Int, _ name: String) throws(RenderError) {
             if value > limit { throw .overLimit("\(what) of \(value) is", name, limit) }
         }

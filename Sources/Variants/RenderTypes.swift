@@ -102,23 +102,24 @@ struct DefaultEfforts: Sendable {
 }
 
 /// The resolution of chroma in a lossy file, in relation to luma's.
-package enum ChromaResolution: String, Sendable, Hashable, CaseIterable {
+public enum ChromaResolution: String, Sendable, Hashable, CaseIterable {
     case auto, full, half
 }
 
 /// Metadata kept in an output; everything else is stripped.
-package struct KeptMetadata: OptionSet, Sendable, Hashable {
+public struct KeptMetadata: OptionSet, Sendable, Hashable {
     /// One bit per kind of metadata.
-    package let rawValue: Int
-    package init(rawValue: Int) { self.rawValue = rawValue }
+    public let rawValue: Int
+    /// Metadata by its bits.
+    public init(rawValue: Int) { self.rawValue = rawValue }
     /// EXIF, as far as it describes the variant: without the thumbnail, and upright.
-    package static let exif = KeptMetadata(rawValue: 1)
+    public static let exif = KeptMetadata(rawValue: 1)
     /// The ICC profile.
-    package static let icc = KeptMetadata(rawValue: 2)
+    public static let icc = KeptMetadata(rawValue: 2)
     /// XMP, as far as it describes the variant.
-    package static let xmp = KeptMetadata(rawValue: 4)
+    public static let xmp = KeptMetadata(rawValue: 4)
     /// Copyright, artist and credit line alone, as EXIF and XMP; all formats hold the latter.
-    package static let copyright = KeptMetadata(rawValue: 8)
+    public static let copyright = KeptMetadata(rawValue: 8)
 }
 
 /// An output with its format decided and every default written out; part of the variant key.

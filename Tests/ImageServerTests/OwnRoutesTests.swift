@@ -262,16 +262,63 @@ import Variants
                 settings.mountPoint = "/images"
                 settings.signature = Signature(allowUnsigned: !isSigned, keys: isSigned ? [key] : [])
             }) { bench in
-                let path = bench.site.path("thumbnail:20,png", bench.origin.url("/a b?c=d"))
+                let path = try bench.site.path("thumbnail:20,png", bench.origin.url("/a b?c=d"))
                 #expect(path.hasPrefix(isSigned ? "/images/variant/k1." : "/images/variant/unsigned/thumbnail"))
                 let answer = try await Self.got(await bench.site.respond(to: Self.request(path, .get, [])))
                 #expect(answer.status == 200)
                 #expect(bench.origin.requests.last?.target == "/a%20b?c=d")
                 guard isSigned else { return }
-                let expired = bench.site.path("thumbnail:20,png", bench.origin.url("/a"), expiry: 1_000)
+                let expired = try bench.site.path("thumbnail:20,png", bench.origin.url("/a"), expiry: 1_000)
                 let refused = try await Self.got(await bench.site.respond(to: Self.request(expired, .get, [])))
                 #expect(refused.status == 403)
             }
+        }
+    }
+
+    @Test func `a path with a recipe that the site would refuse is an error where the path is made`() async throws {
+        try await HitTests.with({ settings, configuration in
+            configuration.presets = ["card": "thumbnail:20,png"]
+            settings.recipes.presetsOnly = true
+        }) { bench in
+            let source = bench.origin.url("/a")
+            let path = try bench.site.path("@card", source)
+            #expect(try await Self.got(await bench.site.respond(to: Self.request(path, .get, []))).status == 200)
+            #expect(try bench.site.path(bench.pipeline.recipe("@card"), source) == path)
+            for (recipe, words) in [("@typo", "unknown preset"), ("thumbnial:20", "thumbnail"), ("png", "presetsOnly")]
+            {
+                let error = #expect(throws: PipelineError.self) { try bench.site.path(recipe, source) }
+                #expect(
+                    error?.code == .invalidRecipe && error?.message.contains(words) == true, "\(error?.message ?? "")")
+            }
+        }
+    }
+
+    @Test func `a request in plain types is answered as one of swift-http-types`() async throws {
+        try await HitTests.with({ settings, _ in settings.mountPoint = "/images" }) { bench in
+            let path = try bench.site.path("thumbnail:20,png", bench.origin.url("/a"))
+            let tag = try await Self.got(await bench.site.respond(to: Self.request(path, .get, []))).fields["etag"]?
+                .first
+            let cases: [(String, String, [(name: String, value: String)])] = [
+                ("GET", path, []), ("HEAD", path, []), ("GET", path, [("If-None-Match", try #require(tag))]),
+                ("DELETE", path, []), ("GET", "/elsewhere", []), ("GET", "/images/health", [("no name", "é")]),
+            ]
+            for (method, path, fields) in cases {
+                let (status, answered, body) = await bench.site.respond(
+                    method: method, path: path, fields: fields + [("host", "a")])
+                var request = Self.request(path, try #require(HTTPRequest.Method(method)), [])
+                for (name, value) in fields {
+                    if let name = HTTPField.Name(name) {
+                        request.headerFields.append(HTTPField(name: name, value: value))
+                    }
+                }
+                var head = HTTPResponse(status: .init(code: status))
+                for (name, value) in answered {
+                    head.headerFields.append(HTTPField(name: try #require(HTTPField.Name(name)), value: value))
+                }
+                let expected = try await Self.got(await bench.site.respond(to: request))
+                #expect(try await Self.got((head, body)) == expected, "\(method) \(path)")
+            }
+            #expect(await bench.site.respond(method: "G T", path: path, fields: []).status == 405)
         }
     }
 }

@@ -24,6 +24,61 @@ struct ConvenienceTests {
         }
     }
 
+    @Test func `presets have names in recipes given as text, and one that does not parse stops the start`() async throws
+    {
+        try await withPipeline {
+            $0.presets = ["card": "thumbnail:20,webp"]
+        } handler: { _ in
+            picture("night-tiny.jpg", ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"])
+        } _: { bench, pipeline in
+            let card = try await pipeline.image(for: bench.origin.url("/a.jpg"), recipe: "@card")
+            #expect(card.format == .webp && max(card.width, card.height) == 20)
+            #expect(try pipeline.recipe("@card") == Recipe.thumbnail(20).webp())
+            let error = #expect(throws: PipelineError.self) { try pipeline.recipe("@crad") }
+            #expect(error?.code == .invalidRecipe && error?.message.contains("did you mean `@card`?") == true)
+        }
+        var configuration = PipelineConfiguration()
+        configuration.presets = ["card": "thumbnail:20,wepb"]
+        let error = #expect(throws: PipelineError.self) { try ImagePipeline(configuration) }
+        #expect(error?.code == .invalidRecipe)
+        #expect(
+            error?.message.contains("PipelineConfiguration.presets: step 1, `@card`: in preset `card`, step 2") == true)
+    }
+
+    @Test func `a typed recipe with an error is refused before anything is fetched`() async throws {
+        try await withPipeline { _ in
+            picture("night-tiny.jpg", [:])
+        } _: { bench, pipeline in
+            let request = ImageRequest(.url(bench.origin.url("/a.jpg")), recipe: Recipe.thumbnail(20).blur(0))
+            let error = await #expect(throws: PipelineError.self) { try await pipeline.respond(to: request) }
+            #expect(error?.code == .invalidRecipe && error?.message.contains("step 2, `blur:0`") == true)
+            #expect(bench.origin.requests.isEmpty)
+        }
+    }
+
+    @Test func `sources are purged and prefetched by their text, those of providers too`() async throws {
+        struct Photos: OriginalProvider {
+            func original(_ path: String, unless version: String?) -> ProvidedOriginal {
+                .bytes(sample("originals/night-tiny.jpg"), version: "1")
+            }
+        }
+        try await withPipeline {
+            $0.providers["photos"] = Photos()
+        } handler: { _ in
+            picture("night-tiny.jpg", ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"])
+        } _: { bench, pipeline in
+            let url = bench.origin.url("/a.jpg")
+            for load in ImageLoader(pipeline).prefetch(["photos:42", url], recipe: .thumbnail(20)) {
+                let image = try await load.response
+                #expect(image.width == 20)
+            }
+            for source in ["photos:42", url] {
+                let purged = try await pipeline.purge(source)
+                #expect(purged.records == 1, "\(source)")
+            }
+        }
+    }
+
     @Test func `a queue of jobs learns what is worth another try, and its tests make errors and responses`() {
         let never: Set<PipelineError.Code> = [
             .invalidSource, .invalidRecipe, .maskUnavailable, .notAvailable, .libraryUnavailable, .sourceRefused,

@@ -36,6 +36,38 @@ extension Site {
         return (HTTPResponse(response), AnswerBody(response, isHead: isHead))
     }
 
+    /// Answers a request given in plain types, for servers that do not use swift-http-types.
+    ///
+    /// - Parameters:
+    ///   - method: as sent, such as `GET`.
+    ///   - path: path and query as the client sent them, `mountPoint` first.
+    ///   - fields: names and values of the request's fields, `Host` included.
+    ///   - body: what the request carries.
+    ///   - client: the client's address, for `ServerConfiguration.rate`.
+    /// - Returns: `Content-Length` is among the fields. Write the body piece by piece; its `count` is known.
+    public func respond(
+        method: String, path: String, fields: [(name: String, value: String)], body: [UInt8] = [],
+        client: String? = nil
+    ) async -> (status: Int, fields: [(name: String, value: String)], body: AnswerBody) {
+        // A text that is not a token gets the 405 of a method that no path has.
+        var request = HTTPRequest(
+            method: HTTPRequest.Method(method) ?? .connect, scheme: nil, authority: nil, path: path)
+        for (name, value) in fields {
+            guard let name = HTTPField.Name(name) else { continue }
+            if name.canonicalName == "host" {
+                request.authority = value
+            } else {
+                request.headerFields.append(HTTPField(name: name, value: value))
+            }
+        }
+        let pieces = AsyncStream { continuation in
+            continuation.yield(body)
+            continuation.finish()
+        }
+        let (head, answer) = await respond(to: request, body: pieces, client: client)
+        return (head.status.code, head.headerFields.map { ($0.name.rawName, $0.value) }, answer)
+    }
+
     private static func bytes<Body: AsyncSequence>(
         of body: Body, limit: Int
     ) async throws(Problem) -> [UInt8] where Body.Element: Collection, Body.Element.Element == UInt8 {

@@ -1,6 +1,6 @@
 public import HTTPTypes
 public import Pipeline
-import Variants
+public import Variants
 
 extension Site {
     /// Answers a request for a path of the program's own with a picture, as `/variant` answers: with its format by `Accept` if
@@ -64,13 +64,27 @@ extension Site {
 
     /// The path of a variant, mount point included, for a link in a page: signed with the first key, or unsigned without one.
     ///
+    /// Call it once for each recipe when the program starts, so that a recipe that the site would refuse stops the start.
+    ///
     /// - Parameters:
     ///   - recipe: its text; presets may stand in it by name.
     ///   - source: an http or https URL, or `name:path` with the name of a base URL or provider.
     ///   - expiry: Unix seconds from which the path is refused; nil, the default, for never. Only signed paths expire.
-    public func path(_ recipe: String, _ source: String, expiry: Int? = nil) -> String {
-        settings.mountPoint
+    /// - Throws: `invalidRecipe` if the recipe does not parse, names an unknown preset, or is one that the site's rules refuse.
+    public func path(_ recipe: String, _ source: String, expiry: Int? = nil) throws(PipelineError) -> String {
+        do {
+            _ = try settings.recipes.admitted(Recipe(recipe, presets: settings.presets), text: recipe)
+        } catch {
+            let message = (error as? Problem).map { $0.detail ?? $0.kind.title } ?? "\(error)"
+            throw PipelineError(.invalidRecipe, "`\(recipe)`: \(message)", cause: error)
+        }
+        return settings.mountPoint
             + (settings.signature.keys.first?.variantPath(recipe: recipe, source: source, expiry: expiry)
                 ?? "/variant/\(Signature.unsigned)/\(PercentText.segment(recipe))/\(PercentText.segment(source))")
+    }
+
+    /// The same for a recipe that has been parsed, or made of typed steps. A preset alone is written as `@name`.
+    public func path(_ recipe: Recipe, _ source: String, expiry: Int? = nil) throws(PipelineError) -> String {
+        try path(recipe.presetName.map { "@" + $0 } ?? recipe.description, source, expiry: expiry)
     }
 }

@@ -1,4 +1,5 @@
 import Synchronization
+public import Variants
 
 /// A queue of loads that its user steers: how many run, in which order, which of them newer ones replace.
 ///
@@ -47,6 +48,11 @@ public final class ImageLoader: Sendable {
         }
         beginNext()
         return loads
+    }
+
+    /// The same for sources given as text, such as `["photos:42", "https://example.org/a.jpg"]`.
+    public func prefetch(_ sources: [String], recipe: Recipe) -> [LoadTask] {
+        prefetch(sources.map { ImageRequest(ImageSource($0), recipe: recipe) })
     }
 
     /// Lets nothing new begin; what runs goes on.

@@ -132,6 +132,7 @@ struct AdmitStage: Sendable {
         of request: ImageRequest, _ given: BytesTransport?
     ) throws(PipelineError) -> AdmittedRequest.Parts {
         let began = ContinuousClock.now
+        if let error = request.recipe?.error { throw PipelineError(error) }
         let (url, source, displayName) = try identify(request, digest: given?.digest)
         guard let transport: any Transport = given ?? files(of: request.folder) ?? transports[url.scheme] else {
             throw PipelineError(.invalidSource, "\(displayName): nothing fetches `\(url.scheme)` sources")

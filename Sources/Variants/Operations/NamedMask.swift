@@ -5,7 +5,7 @@ struct NamedMask: VariantOperation {
     static let summary = "Multiplies alpha with a named mask, scaled to the picture."
     static let example = "mask:star:fit=cover"
 
-    enum Fit: String, Sendable, CaseIterable { case stretch, cover }
+    typealias Fit = Recipe.MaskFit
     var name: String
     var fit: Fit
 

@@ -6,10 +6,14 @@ struct PixelBox: Sendable, Hashable {
     var height: Int?
 }
 
-enum Gravity: String, Sendable, Hashable, CaseIterable {
-    case centre, north, northEast = "north-east", east, southEast = "south-east", south, southWest = "south-west"
-    case west, northWest = "north-west", attention, entropy
+extension Recipe {
+    /// Where something is placed, or what stays in view: one of nine places, or what the picture shows.
+    public enum Gravity: String, Sendable, Hashable, CaseIterable {
+        case centre, north, northEast = "north-east", east, southEast = "south-east", south, southWest = "south-west"
+        case west, northWest = "north-west", attention, entropy
+    }
 }
+typealias Gravity = Recipe.Gravity
 
 /// What stays in view when something is cropped away.
 enum Anchor: Sendable, Hashable {

@@ -13,7 +13,7 @@ struct Thumbnail: ResizingOperation {
     static let summary = "Resizes to a box; never enlarges unless `up`."
     static let example = "thumbnail:300x200:fill:gravity=attention"
 
-    enum Mode: String, Sendable, CaseIterable { case fit, fill, pad, stretch }
+    typealias Mode = Recipe.Mode
     var box: PixelBox
     var mode: Mode
     var enlarges: Bool

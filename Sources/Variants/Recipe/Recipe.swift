@@ -4,7 +4,7 @@
 /// if their canonical texts are.
 public struct Recipe: Sendable {
     /// Which frames of an animation are decoded.
-    package enum Frames: Sendable, Hashable { case first, all, count(Int) }
+    public enum Frames: Sendable, Hashable { case first, all, count(Int) }
 
     /// The most steps a recipe may have after presets are expanded, including load options, `dpr` and the output.
     public static let stepLimit = 32
@@ -24,6 +24,8 @@ public struct Recipe: Sendable {
 
     /// `stepsDescription` of a recipe that nothing has changed since it was parsed: each request makes a key of it.
     var parsedSteps: String?
+    /// The text of a typed recipe; nil for other recipes.
+    var written: WrittenRecipe?
 
     /// The empty recipe: the picture as it is, upright and in sRGB.
     public init() {}
@@ -32,6 +34,7 @@ public struct Recipe: Sendable {
 extension Recipe: CustomStringConvertible {
     /// Canonical text: load options, steps, output; defaults dropped, numbers normalised, presets expanded.
     public var description: String {
+        if let written, written.error != nil { return written.text }
         guard let output = output?.canonicalText(keepsProfile: keepsProfile) else { return stepsDescription }
         return stepsDescription.isEmpty ? output : stepsDescription + "," + output
     }
