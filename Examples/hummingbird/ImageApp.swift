@@ -2,15 +2,24 @@ import Hummingbird
 import ImageServer
 import Pipeline
 import PipelineService
+import Variants
 
 /// A Hummingbird application with pictures below `/images`, uploads below `/photos`, and routes of its own.
 @main struct ImageApp {
     static func main() async throws {
+        // First, before there is a second thread: the program is its own render worker.
+        RenderWorker.runIfAsked()
         let environment = Environment()
         let photos = PhotoStore()
         var caches = PipelineConfiguration()
         caches.cacheFolder = environment.get("CACHE_FOLDER") ?? "image-cache"
         caches.providers["photos"] = photos
+        // Uploads come from strangers: decode them in locked-down processes.
+        var workers = WorkerConfiguration()
+        workers.executable = "/proc/self/exe"
+        workers.isPrewarmed = true
+        caches.isolation = .workers(workers)
+        caches.presets = ["progress": "thumbnail:640,webp"]
         if environment.get("LOOPBACK_ORIGINS") == "yes" {
             // For tests, whose origins are on this machine and wait for them.
             caches.fetch.allowPrivateAddresses = .all
@@ -30,8 +39,9 @@ import PipelineService
             }
         }
         PhotoRoutes(pipeline: pipeline, site: site, store: photos).add(to: router)
-        ProgressRoute(pipeline: pipeline, site: site).add(to: router)
-        let address = BindAddress.hostname("127.0.0.1", port: environment.get("PORT", as: Int.self) ?? 8080)
+        try ProgressRoute(pipeline: pipeline, site: site).add(to: router)
+        let address = BindAddress.hostname(
+            environment.get("HOST") ?? "127.0.0.1", port: environment.get("PORT", as: Int.self) ?? 8080)
         let application = Application(router: router, configuration: .init(address: address), services: [pipeline])
         try await application.runService()
     }
