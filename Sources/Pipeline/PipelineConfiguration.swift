@@ -131,7 +131,9 @@ extension TiersConfiguration {
         longestInMemory = configuration.fetch.spoolBytes
         warn = { [logger = configuration.logger] in logger.warning("\($0)") }
         // At most a little longer than one full attempt: a process that has stored nothing by then is stuck or retrying.
-        let total = max(configuration.fetch.totalSeconds, 0)
+        // Where a fetch may take any time, as with the usual limit: other processes do not wait for a slow line.
+        let own = configuration.fetch.totalSeconds
+        let total = own > 0 ? own : FetchConfiguration().totalSeconds
         waits.original = .seconds(total / 10) ... .seconds(total + 5)
         waits.variant = .seconds(configuration.limits.seconds + configuration.limits.encodeSeconds + 5)
     }

@@ -46,7 +46,8 @@ final class CurlEasy {
             ccurl_set_string(handle, CURLOPT_URL, request.url.normalised),
             ccurl_set_list(handle, CURLOPT_HTTPHEADER, lines),
             // A safety net behind our own limit, for when libcurl does not call back.
-            ccurl_set_long(handle, CURLOPT_TIMEOUT_MS, milliseconds(request.totalSeconds + 1)),
+            ccurl_set_long(
+                handle, CURLOPT_TIMEOUT_MS, request.totalSeconds.isFinite ? milliseconds(request.totalSeconds + 1) : 0),
         ].allSatisfy { $0 == CURLE_OK }
         if transfer.configuration.http2 {
             // A connection that can carry many transfers is worth waiting for.
@@ -184,6 +185,17 @@ final class CurlEasy {
         guard let transfer, transfer.admits(IPAddress(text), port: Int(port)) else { return false }
         admitted = (Array(text.utf8CString), port)
         return true
+    }
+
+    /// Bytes of the request's body that have left this machine and been acknowledged, and whether more are on their way.
+    ///
+    /// - Parameter socket: nil if libcurl does not wait for one.
+    func sending(over socket: Int32?) -> (bytes: Int, isUnderWay: Bool) {
+        var (sent, queued) = (0, Int32(0))
+        _ = ccurl_get_long(handle, CURLINFO_SIZE_UPLOAD_T, &sent)
+        // Bytes that libcurl has sent may wait in the kernel's buffer, for a long time on a slow line (tcp(7), SIOCOUTQ).
+        if let socket { _ = ioctl(socket, UInt(TIOCOUTQ), &queued) }
+        return (sent - Int(queued), queued > 0)
     }
 
     private func milliseconds(_ seconds: Double) -> Int { Int(min(max(seconds * 1000, 1), 86_400_000)) }

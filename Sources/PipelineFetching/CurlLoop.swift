@@ -71,8 +71,9 @@ final class CurlLoop: @unchecked Sendable {
         ccurl_multi_set_long(multi, CURLMOPT_MAXCONNECTS, admission.limit)
         // Valid for as long as the multi handle: `sockets` is released after it.
         ccurl_multi_set_socket_function(multi, Unmanaged.passUnretained(sockets).toOpaque()) {
-            _, socket, what, context, _ in
-            if let context { Unmanaged<SocketWatch>.fromOpaque(context).takeUnretainedValue().watch(socket, for: what) }
+            easy, socket, what, context, _ in
+            guard let context else { return 0 }
+            Unmanaged<SocketWatch>.fromOpaque(context).takeUnretainedValue().watch(socket, for: what, of: easy)
             return 0
         }
     }
@@ -249,7 +250,7 @@ final class CurlLoop: @unchecked Sendable {
     private func endOverdue(now: Double) {
         for easy in Array(active.values) {
             guard let transfer = easy.transfer else { continue }
-            if let error = transfer.overdue(now: now) {
+            if let error = transfer.overdue(now: now, sending: easy.sending(over: sockets.sockets[easy.handle])) {
                 finish(easy, .failure(transfer.keepingPart(error)))
             } else {
                 admission.note(transfer.id, received: transfer.received, now: now)

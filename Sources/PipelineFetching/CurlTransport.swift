@@ -57,7 +57,7 @@ package final class CurlTransport: Transport {
     ) async throws(FetchError) -> FetchedResponse {
         var followed = request.followed ?? FollowedRedirects(url: request.url)
         var spent = 0.0
-        let total = request.totalSeconds ?? configuration.totalSeconds
+        let total = request.totalSeconds ?? configuration.totalLimit
         while true {
             let url = followed.url
             let (response, seconds): (RawResponse, Double)
@@ -201,7 +201,8 @@ package final class CurlTransport: Transport {
         let outcome: CircuitBreaker.Outcome =
             switch result {
             case .success(let response): countsStatus && (500..<600).contains(response.status) ? .failed : .answered
-            case .failure(let error) where Self.failures.contains(error.code): .failed
+            // An origin that sent a part that can be continued has answered.
+            case .failure(let error) where Self.failures.contains(error.code) && error.partial == nil: .failed
             case .failure(let error) where error.code == .cancelled || error.code == .refusedAddress: .unknown
             case .failure: .answered
             }

@@ -12,7 +12,8 @@ public struct FetchConfiguration: Sendable, Hashable {
     public var connectSeconds = 4.0
     /// Seconds from the request to the head of its response. Default 10.
     public var headerSeconds = 10.0
-    /// Seconds for a whole fetch, redirects included, waiting for a slot excluded. Default 15.
+    /// Seconds for a whole fetch, redirects included, waiting for a slot excluded. Default 15, for servers whose clients
+    /// wait. With 0 a transfer may take as long as it moves, in either direction: only `stallSeconds` ends it.
     public var totalSeconds = 15.0
     /// Seconds over which a body must arrive at `stallRate` on average. Default 5.
     public var stallSeconds = 5.0
@@ -65,6 +66,12 @@ public struct FetchConfiguration: Sendable, Hashable {
     public var retrySeconds = 0.2
     /// The longest `Retry-After` waited for, in seconds; a longer one ends the attempts. Default 5.
     public var retryAfterLimitSeconds = 5.0
+
+    /// The bytes of a body that an attempt must add to count as progress.
+    var leastProgress: Int { max(1, Int(Double(stallRate) * stallSeconds)) }
+
+    /// `totalSeconds`, infinite if there is no limit.
+    package var totalLimit: Double { totalSeconds > 0 ? totalSeconds : .infinity }
 
     /// The defaults.
     public init() {}

@@ -101,7 +101,7 @@ package struct ProviderTransport: Transport {
         let call = Task { [provider] in
             answer.yield(await Result { try await provider.original(url.path, unless: version) })
         }
-        let seconds = min(max(0, configuration.totalSeconds), 1e9)
+        let seconds = min(configuration.totalLimit, 1e9)
         let clock = Task {
             try await Task.sleep(for: .seconds(seconds))
             answer.yield(nil)

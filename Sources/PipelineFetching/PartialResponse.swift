@@ -85,3 +85,34 @@ struct ContentRange: Sendable, Hashable {
         return Int(text)
     }
 }
+
+/// The beginnings of bodies that passed the total limit while they arrived.
+struct InterruptedParts {
+    /// The part, the redirects that led to it, and when it expires (monotonic seconds).
+    typealias Part = (response: PartialResponse, followed: FollowedRedirects?, until: Double)
+
+    /// How long a part is kept for the next request.
+    static let seconds = 60.0
+    /// The most parts, each with up to `spoolBytes` in memory.
+    static let limit = 8
+
+    /// By the requests, as far as they decide the answer.
+    private var parts: [FetchRequest: Part] = [:]
+
+    var count: Int { parts.count }
+
+    /// Removes a part: two requests must not append to it.
+    mutating func take(_ key: FetchRequest, now: Double) -> Part? {
+        if parts.isEmpty { return nil }
+        parts = parts.filter { $0.value.until > now }
+        return parts.removeValue(forKey: key)
+    }
+
+    /// Keeps a part, in place of the oldest if there are too many.
+    mutating func keep(_ part: Part, for key: FetchRequest) {
+        parts[key] = part
+        if parts.count > Self.limit, let oldest = parts.min(by: { $0.value.until < $1.value.until })?.key {
+            parts[oldest] = nil
+        }
+    }
+}

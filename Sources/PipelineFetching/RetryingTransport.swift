@@ -1,4 +1,5 @@
 import HTTPCaching
+import PipelineSupport
 import Synchronization
 
 /// Tries again what may succeed a moment later: failed connections, and 429, 502, 503, 504.
@@ -6,10 +7,12 @@ import Synchronization
 /// `FetchConfiguration.retries` further attempts; the last answer is returned as it is. A `Retry-After` within the
 /// limit is waited for; a longer one ends the attempts. Redirects are not followed again. An interrupted body is resumed
 /// if its response has a strong `ETag` and a length: the rest is requested with `Range` and `If-Range` (RFC 9110
-/// §13.1.5, §14.2), and the whole body again if the rest does not match.
-package struct RetryingTransport<Base: Transport>: Transport {
+/// §13.1.5, §14.2), and the whole body again if the rest does not match. Within `totalSeconds` only attempts that bring
+/// nothing new count. A body that passed that limit while it arrived is resumed by the next request for it.
+package final class RetryingTransport<Base: Transport>: Transport {
     private let base: Base
     private let configuration: FetchConfiguration
+    private let parts = Mutex(InterruptedParts())
     private let pause: @Sendable (_ seconds: Double) async throws -> Void
 
     /// - Parameter pause: how to wait between attempts; by default a sleep, which cancellation ends.
@@ -31,6 +34,15 @@ package struct RetryingTransport<Base: Transport>: Transport {
     ) async throws(FetchError) -> FetchedResponse {
         var attempt = 0
         var request = request
+        // Other fields may select another representation; these do not.
+        var key = request
+        (key.traceFields, key.onInterim, key.signature) = ([], nil, nil)
+        let began = SystemClock.monotonic.seconds
+        if request.method == "GET", let part = parts.withLock({ $0.take(key, now: began) }) {
+            (request.resuming, request.followed) = (part.response, part.followed)
+        }
+        // The most of the body that an attempt has left behind. A part that did not match counts, so that this ends.
+        var most = request.resuming?.body.count ?? 0
         // A request that may change state is sent only once (RFC 9110 §9.2.2). Putting an object twice is putting it once.
         let retries = request.method == "GET" || request.isToStore ? configuration.retries : 0
         let progress = retries > 0 ? onProgress.map(Self.neverBackwards) : onProgress
@@ -44,8 +56,19 @@ package struct RetryingTransport<Base: Transport>: Transport {
             } catch {
                 // Kept across attempts that received nothing; dropped once the rest is known not to match.
                 if error.code == .partMismatch { request.resuming = nil }
-                if let partial = error.partial { request.resuming = partial }
                 request.followed = error.followed
+                if let partial = error.partial {
+                    request.resuming = partial
+                    let now = SystemClock.monotonic.seconds
+                    if partial.body.count - most >= configuration.leastProgress {
+                        most = partial.body.count
+                        if now - began < configuration.totalLimit { attempt = 0 }
+                    }
+                    if error.code == .timeout {
+                        let until = now + InterruptedParts.seconds
+                        parts.withLock { [followed = error.followed] in $0.keep((partial, followed, until), for: key) }
+                    }
+                }
                 var error = error
                 (error.partial, error.followed) = (nil, nil)
                 outcome = .failure(error)
@@ -102,7 +125,7 @@ enum RetryDelay {
         let backoff = configuration.retrySeconds * Double(1 << min(attempt, 16)) * jitter
         switch outcome {
         case .failure(let error):
-            return codes.contains(error.code) || (canResume && error.code == .stalled) ? backoff : nil
+            return codes.contains(error.code) || (error.code == .stalled && (canResume || isToStore)) ? backoff : nil
         case .success(let response):
             guard statuses.contains(response.status) || (isToStore && response.status == 500) else { return nil }
             guard let text = response.fields.first("retry-after") else { return backoff }

@@ -12,6 +12,8 @@ final class SocketWatch {
     private var entries: [pollfd]
     private var places: [Int32: Int] = [:]
     private var ready: [Event] = []
+    /// The socket that each easy handle waits for.
+    private(set) var sockets: [UnsafeMutableRawPointer: Int32] = [:]
     private let wakingEnd: Int32
 
     /// A ready socket and its events, as `curl_multi_socket_action` takes them.
@@ -42,7 +44,10 @@ final class SocketWatch {
     }
 
     /// Applies what libcurl reports about a socket through CURLMOPT_SOCKETFUNCTION.
-    func watch(_ socket: Int32, for what: Int32) {
+    func watch(_ socket: Int32, for what: Int32, of easy: UnsafeMutableRawPointer?) {
+        if let easy, what != CURL_POLL_REMOVE || sockets[easy] == socket {
+            sockets[easy] = what == CURL_POLL_REMOVE ? nil : socket
+        }
         if what == CURL_POLL_REMOVE {
             guard let place = places.removeValue(forKey: socket) else { return }
             let last = entries.removeLast()

@@ -193,7 +193,7 @@ final class Transfer: @unchecked Sendable {
 
     /// The error with the part that has arrived, if another attempt may request the rest.
     func keepingPart(_ error: FetchError) -> FetchError {
-        let resumable = [FetchError.Code.transport, .truncated, .stalled]
+        let resumable = [FetchError.Code.transport, .truncated, .stalled, .timeout]
         guard headAt != nil, status == 200, resumable.contains(error.code), !request.expectsPart else { return error }
         var error = error
         error.partial = PartialResponse(url: request.url, fields: fields, total: expected, body: body)
@@ -240,7 +240,11 @@ final class Transfer: @unchecked Sendable {
     }
 
     /// The error for a limit that has been exceeded at `now` (monotonic seconds); nil if none has.
-    func overdue(now: Double) -> FetchError? {
+    ///
+    /// - Parameter sending: bytes of the request's body that have been sent, and whether more are on their way.
+    func overdue(
+        now: Double, sending: @autoclosure () -> (bytes: Int, isUnderWay: Bool)
+    ) -> FetchError? {
         if now - startedAt >= request.totalSeconds {
             return FetchError(
                 .timeout, request.url,
@@ -253,25 +257,35 @@ final class Transfer: @unchecked Sendable {
                 "not connected within \(seconds(configuration.connectSeconds)) (`fetch.connectSeconds`)")
         }
         guard headAt != nil else {
-            // Sending takes as long as the origin takes to read; only the total time is bounded.
-            guard request.body.isEmpty, now - connectedAt >= configuration.headerSeconds else { return nil }
+            var began = connectedAt
+            if !request.body.isEmpty {
+                // Sending takes as long as the origin takes to read. The total time is bounded, or else each pause.
+                guard !request.totalSeconds.isFinite else { return nil }
+                let (sent, isUnderWay) = sending()
+                if windowStart == 0 { windowStart = connectedAt }
+                if sent - windowBytes >= configuration.leastProgress { (windowStart, windowBytes) = (now, sent) }
+                began = windowStart
+                if isUnderWay, now - began >= configuration.stallSeconds {
+                    return stalled("the request's body", sent - windowBytes, after: sent)
+                }
+            }
+            guard now - began >= configuration.headerSeconds else { return nil }
             return FetchError(
                 .timeout, request.url,
                 "no response within \(seconds(configuration.headerSeconds)) (`fetch.headerSeconds`)")
         }
         guard now - windowStart >= configuration.stallSeconds else { return nil }
-        let isStalled = Double(windowBytes) < Double(configuration.stallRate) * configuration.stallSeconds
-        if isStalled {
-            return FetchError(
-                .stalled, request.url,
-                """
-                the body slowed to \(windowBytes) bytes in \(seconds(configuration.stallSeconds)), after \
-                \(body.count) bytes (`fetch.stallSeconds`)
-                """)
-        }
+        if windowBytes < configuration.leastProgress { return stalled("the body", windowBytes, after: body.count) }
         windowStart = now
         windowBytes = 0
         return nil
+    }
+
+    private func stalled(_ what: String, _ bytes: Int, after count: Int) -> FetchError {
+        FetchError(
+            .stalled, request.url,
+            "\(what) slowed to \(bytes) bytes in \(seconds(configuration.stallSeconds)), after \(count) bytes "
+                + "(`fetch.stallSeconds`)")
     }
 
     /// Receives one line of a head with its line ending. Returns false to abort.
@@ -365,7 +379,7 @@ final class Transfer: @unchecked Sendable {
         }
         guard receiveFraming() else { return false }
         headAt = now
-        windowStart = now
+        (windowStart, windowBytes) = (now, 0)
         responseTime = SystemClock.unix.seconds
         isFollowedRedirect =
             request.followsRedirects && CurlTransport.redirectStatuses.contains(status)

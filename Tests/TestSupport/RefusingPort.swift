@@ -8,7 +8,9 @@ public final class RefusingPort: Sendable {
     public let port: Int
 
     /// Binds a port that the system chooses.
-    public init() throws(OriginError) {
+    ///
+    /// - Parameter listens: whether it accepts connections after all, and reads nothing.
+    public init(listens: Bool = false) throws(OriginError) {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw OriginError("cannot open a socket", errno) }
         var address = sockaddr_in()
@@ -18,7 +20,7 @@ public final class RefusingPort: Sendable {
         let fd = descriptor
         let status = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
-                if bind(fd, pointer, length) != 0 { return errno }
+                if bind(fd, pointer, length) != 0 || (listens && listen(fd, 8) != 0) { return errno }
                 return getsockname(fd, pointer, &length) == 0 ? 0 : errno
             }
         }

@@ -61,7 +61,9 @@ enum SettingCatalogue {
             "fetch.connectSeconds", \.pipeline.fetch.connectSeconds, .seconds, "name lookup, connection and TLS"),
         Setting("fetch.headerSeconds", \.pipeline.fetch.headerSeconds, .seconds, "until the first header field"),
         Setting(
-            "fetch.totalSeconds", \.pipeline.fetch.totalSeconds, .seconds, "one attempt, from start to last byte"),
+            "fetch.totalSeconds", \.pipeline.fetch.totalSeconds, .number(0...1e9),
+            "one attempt, from start to last byte; 0: no limit while it moves",
+            unlessServing: OtherDefault(0, "no client waits, and a slow line is no error")),
         Setting(
             "fetch.stallSeconds", \.pipeline.fetch.stallSeconds, .seconds,
             "a transfer below 1 kB/s for this long fails"),

@@ -10,10 +10,12 @@ import Testing
 private let body = (0..<200_000).map { UInt8(truncatingIfNeeded: $0 &* 7 &+ $0 >> 8) }
 
 /// A 200 that breaks off after `sent` bytes.
-private func broken(_ sent: Int, _ fields: String = "ETag: \"a\"\r\n") -> OriginReply {
+private func broken(
+    _ sent: Int, _ fields: String = "ETag: \"a\"\r\n", then parts: [OriginReply.Part] = []
+) -> OriginReply {
     .raw(
         "HTTP/1.1 200 OK\r\n\(fields)Content-Length: \(body.count)\r\nX-Kept: 1\r\n\r\n",
-        then: [.bytes(Array(body[..<sent]))])
+        then: [.bytes(Array(body[..<sent]))] + parts)
 }
 
 private func part(_ first: Int, _ range: String? = nil, tag: String = "\"a\"", to end: Int = body.count) -> OriginReply
@@ -135,6 +137,79 @@ struct ResumeTests {
         let (result, requests, _) = try await fetch([broken(50_000), part(50_000)], retries: 0)
         #expect(requests.count == 1)
         if case .failure(let error) = result { #expect(error.code == .truncated) } else { Issue.record("\(result)") }
+    }
+
+    /// The rest of the body from `first`, which breaks off at `end`.
+    private static func cutPart(_ first: Int, to end: Int) -> OriginReply {
+        .raw(
+            "HTTP/1.1 206 Part\r\nETag: \"a\"\r\nContent-Range: bytes \(first)-\(body.count - 1)/\(body.count)\r\n"
+                + "Content-Length: \(body.count - first)\r\n\r\n", then: [.bytes(Array(body[first..<end]))])
+    }
+
+    @Test func `tries that bring something new are one try, however many they are`() async throws {
+        let places = Array(stride(from: 20_000, to: body.count, by: 10_000))
+        let replies = [broken(20_000)] + places.dropLast().map { Self.cutPart($0, to: $0 + 10_000) } + [part(190_000)]
+        let (result, requests, _) = try await fetch(replies, retries: 1)
+        #expect(try result.get().body == body)
+        #expect(requests.map { $0["range"] } == [nil] + places.map { "bytes=\($0)-" })
+    }
+
+    @Test func `tries that bring next to nothing count, and so do parts that are given up again and again`()
+        async throws
+    {
+        let drops = [broken(20_000)] + (0..<30).map { Self.cutPart(20_000 + $0 * 100, to: 20_100 + $0 * 100) }
+        let (result, requests, _) = try await fetch(drops, retries: 2)
+        #expect(requests.count == 3 && (try? result.get()) == nil)
+        let mismatches = (0..<10).flatMap { _ in [broken(50_000), .response(416)] }
+        let (last, asked, _) = try await fetch(mismatches, retries: 2)
+        #expect(asked.count == 3 && (try? last.get()) == nil)
+    }
+
+    @Test func `a body that passes the total limit while it arrives is resumed by the next request for it`()
+        async throws
+    {
+        let origin = try LoopbackOrigin { request in
+            guard let range = request["range"] else { return broken(50_000, then: [.hang]) }
+            return range == "bytes=50000-" && request["if-range"] == "\"a\"" ? part(50_000) : .response(500)
+        }
+        defer { origin.stop() }
+        var configuration = FetchConfiguration()
+        configuration.allowPrivateAddresses = .all
+        (configuration.totalSeconds, configuration.stallSeconds) = (0.5, 60)
+        let base = CurlTransport(configuration)
+        defer { base.shutdown() }
+        let transport = RetryingTransport(base, configuration: configuration) { _ in }
+        let error = try await failure(transport, origin.url("/a"))
+        #expect(error.code == .timeout && error.message.contains("fetch.totalSeconds") && error.partial == nil)
+        // A request with other fields may be for another representation.
+        let other = FetchRequest(url: try SourceURL(origin.url("/a")), fields: [HeaderField("Accept", "image/webp")])
+        await #expect(throws: FetchError.self) { try await transport.fetch(other) }
+        #expect(try await transport.fetch(FetchRequest(url: try SourceURL(origin.url("/a")))).body == body)
+        #expect(origin.requests.map { $0["range"] } == [nil, nil, "bytes=50000-"])
+    }
+
+    @Test func `parts are kept for a minute, eight at most, and each for one request`() throws {
+        func part(_ until: Double) throws -> InterruptedParts.Part {
+            let collected = BodyCollector(folder: nil, spoolBytes: 1 << 20, floor: 0)
+            _ = [UInt8](repeating: 1, count: 10).withUnsafeBytes { collected.append($0) }
+            let response = PartialResponse(
+                url: try SourceURL("http://a.test/"), fields: [HeaderField("ETag", "\"a\"")], total: 20, body: collected
+            )
+            return (try #require(response), nil, until)
+        }
+        func key(_ number: Int) throws -> FetchRequest {
+            FetchRequest(url: try SourceURL("http://a.test/\(number)"))
+        }
+        var parts = InterruptedParts()
+        func taken(_ number: Int, _ now: Double) throws -> Int? {
+            parts.take(try key(number), now: now)?.response.body.count
+        }
+        for number in 0..<10 { parts.keep(try part(100 + Double(number)), for: try key(number)) }
+        #expect(parts.count == 8 && InterruptedParts.seconds == 60)
+        #expect(try taken(1, 50) == nil)
+        #expect(try taken(9, 50) == 10)
+        #expect(try taken(9, 50) == nil)
+        #expect(try taken(2, 102) == nil && parts.count == 6)
     }
 
     @Test(arguments: [
