@@ -26,7 +26,8 @@ public struct BaseURLs: Sendable, Hashable {
 
     private init() { (bases, usual) = ([:], nil) }
 
-    /// Opens the folders, which stay open as long as the value or a copy of it.
+    /// Opens the folders, which stay open as long as the value or a copy of it. A folder that is replaced later, by a link
+    /// that is switched or by a rename, is opened by the next request.
     ///
     /// - Parameters:
     ///   - texts: http, https or s3 URLs by name, without credentials and query; a path is taken for a folder. Also

@@ -352,6 +352,9 @@ public struct Site: Sendable {
         if problem.kind == .sourceRefused || problem.kind == .notFound {
             refusals.report(problem, of: request, settings.baseURLs, pipeline.warn)
         }
+        if problem.kind == .originFailed {
+            for notice in settings.baseURLs.folders.compactMap({ $0.takeNotice() }) { pipeline.warn(notice) }
+        }
         return problem.response(variesByAccept: variesByAccept, showsAll: isOperator(request), now: now())
     }
 

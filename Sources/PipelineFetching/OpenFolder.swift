@@ -1,8 +1,12 @@
 import CSandbox
 import Glibc
+import Synchronization
 
-/// A folder whose files are sources with a name of their own, `NAME:PATH`. It is opened once: what is opened below it
-/// cannot lie elsewhere, whatever is renamed or linked meanwhile.
+/// A folder whose files are sources called `NAME:PATH`. Files are opened relative to the folder's descriptor, so renames and
+/// links cannot lead out of it.
+///
+/// Each use compares the path with the open folder. A path that leads to another folder (after a link was switched, a folder
+/// was moved or a file system was mounted) is opened again.
 ///
 /// A path is percent-encoded in one canonical way, so that each file has one name, on one line.
 package final class OpenFolder: Sendable, Hashable {
@@ -11,9 +15,18 @@ package final class OpenFolder: Sendable, Hashable {
         package var isFolder: Bool
     }
 
+    /// The result of the last use of the path.
+    private struct State {
+        /// The open folder; nil if the path leads nowhere.
+        var root: Root?
+        /// Why the path leads nowhere; nil once it has been logged.
+        var notice: String?
+    }
+
     package let name: String
-    private let descriptor: Int32
+    private let path: String
     private let followsLinks: Bool
+    private let state: Mutex<State>
 
     /// - Parameters:
     ///   - name: what stands before the colon.
@@ -21,19 +34,62 @@ package final class OpenFolder: Sendable, Hashable {
     /// - Throws: why it cannot be opened or read, also if the kernel cannot confine paths.
     package init(_ name: String, at path: String, followsLinks: Bool) throws(LocalFile.Failure) {
         self.name = name
+        self.path = path
         self.followsLinks = followsLinks
-        descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        let problem = descriptor < 0 ? errno : -csandbox_open_below(descriptor, ".", O_DIRECTORY, 0)
-        if descriptor >= 0, problem <= 0 { close(-problem) }
-        guard problem > 0 else { return }
-        throw LocalFile.Failure(
-            isMissing: problem == ENOENT,
-            message: problem == ENOSYS || descriptor >= 0 && problem == EPERM
-                ? "\(path): folders need openat2, which this system lacks (Linux 5.6) or this container forbids"
-                : "\(path): \(String(cString: strerror(problem)))")
+        state = Mutex(State(root: try Root(path)))
     }
 
-    deinit { if descriptor >= 0 { close(descriptor) } }
+    /// An open folder.
+    private final class Root: Sendable {
+        let descriptor: Int32
+        private let device: dev_t
+        private let inode: ino_t
+
+        init(_ path: String) throws(LocalFile.Failure) {
+            var status = stat()
+            descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+            let isOpen = descriptor >= 0 && fstat(descriptor, &status) == 0
+            let problem = isOpen ? -csandbox_open_below(descriptor, ".", O_DIRECTORY, 0) : errno
+            (device, inode) = (status.st_dev, status.st_ino)
+            if isOpen, problem <= 0 { close(-problem) }
+            guard problem > 0 else { return }
+            throw LocalFile.Failure(
+                isMissing: problem == ENOENT,
+                message: problem == ENOSYS || isOpen && problem == EPERM
+                    ? "\(path): folders need openat2, which this system lacks (Linux 5.6) or this container forbids"
+                    : "\(path): \(String(cString: strerror(problem)))")
+        }
+
+        deinit { if descriptor >= 0 { close(descriptor) } }
+
+        /// Whether a path leads to this folder.
+        func isAt(_ path: String) -> Bool {
+            var status = stat()
+            return stat(path, &status) == 0 && status.st_dev == device && status.st_ino == inode
+        }
+    }
+
+    /// The folder that the path leads to now.
+    private func root(for path: String) throws(LocalFile.Failure) -> Root {
+        if let root = state.withLock({ $0.root }), root.isAt(self.path) { return root }
+        do throws(LocalFile.Failure) {
+            let root = try Root(self.path)
+            state.withLock { $0 = State(root: root) }
+            return root
+        } catch {
+            let notice = "`\(name)`: \(error.message); requests fail until the folder is there again"
+            state.withLock { if $0.root != nil { $0 = State(notice: notice) } }
+            throw LocalFile.Failure(isMissing: false, message: "\(name):\(path): the folder `\(name)` is not there")
+        }
+    }
+
+    /// Returns why the folder is gone, for the log. Each time that it goes, only the first call returns a text.
+    package func takeNotice() -> String? {
+        state.withLock { state in
+            defer { state.notice = nil }
+            return state.notice
+        }
+    }
 
     package static func == (a: OpenFolder, b: OpenFolder) -> Bool { a === b }
     package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
@@ -126,9 +182,14 @@ package final class OpenFolder: Sendable, Hashable {
                     + "a NUL")
         }
         let bytes = isRoot ? [UInt8(ascii: ".")] : Array(segments.joined(separator: [UInt8(ascii: "/")]))
+        let root = try root(for: path)
         let opened = (bytes + [0]).withUnsafeBytes { bytes in
-            csandbox_open_below(
-                descriptor, bytes.assumingMemoryBound(to: CChar.self).baseAddress!, flags, followsLinks ? 1 : 0)
+            // Another thread may release the folder meanwhile.
+            withExtendedLifetime(root) {
+                csandbox_open_below(
+                    root.descriptor, bytes.assumingMemoryBound(to: CChar.self).baseAddress!, flags,
+                    followsLinks ? 1 : 0)
+            }
         }
         switch -opened {
         case ...0: return opened

@@ -150,6 +150,51 @@ import Variants
         await bench.end()
     }
 
+    @Test func `a folder that is replaced is seen by the next request, whatever replaced it`() async throws {
+        let bench = try Bench()
+        let link = bench.path + "/current"
+        let releases = [bench.path + "/1", bench.path + "/2"]
+        for (release, sample) in zip(releases, ["night-tiny.jpg", "grey.jpg"]) {
+            mkdir(release, 0o755)
+            Bench.write(HitTests.Bench.sample(sample), release + "/a.jpg")
+        }
+        Bench.write(HitTests.Bench.sample("grey.jpg"), releases[1] + "/new.jpg")
+        symlink("1", link)
+        var settings = bench.settings
+        settings.baseURLs = try BaseURLs(["photos": "file://" + link])
+        let site = Site(pipeline: bench.pipeline, configuration: settings)
+        func ask(_ target: String) async -> ServerResponse { await site.respond(to: ServerRequest(target: target)) }
+        let targets = [Self.original("photos:a.jpg"), Self.variant("photos:a.jpg")]
+        func tags() async -> [String?] {
+            var tags: [String?] = []
+            for target in targets {
+                let answer = await ask(target)
+                #expect(answer.status == 200, "\(target)")
+                tags.append(answer.fields.first("etag"))
+            }
+            return tags
+        }
+        let first = await tags()
+        #expect(await ask(Self.original("photos:new.jpg")).status == 404)
+
+        symlink("2", link + ".next")
+        rename(link + ".next", link)
+        let second = await tags()
+        #expect(zip(first, second).allSatisfy { $0 != $1 })
+        #expect(await ask(Self.original("photos:new.jpg")).status == 200)
+
+        // The link stays, the folder is moved away, and comes back as another one.
+        rename(releases[1], bench.path + "/away")
+        for target in targets {
+            let answer = await ask(target)
+            #expect(answer.status == 502 && answer.note?.contains("the folder `photos` is not there") == true)
+        }
+        rename(releases[0], releases[1])
+        #expect(await tags().count == 2)
+        #expect(await ask(Self.original("photos:new.jpg")).status == 404)
+        await bench.end()
+    }
+
     @Test func `a folder that cannot be opened is refused by its name`() throws {
         for (url, reason) in [
             ("file:///nowhere/at/all", "No such file"), ("file:///etc/hostname", "Not a directory"),

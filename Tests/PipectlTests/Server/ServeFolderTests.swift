@@ -113,6 +113,24 @@ extension CommandTests {
             }
         }
 
+        @Test func `a folder that goes is one line in the log each time, and comes back by itself`() async throws {
+            let folder = try Self.pictures()
+            let (path, away) = (folder("my pictures"), folder("away"))
+            let server = try await RunningServer.start(folder: folder, unsigned: nil, arguments: [path])
+            for _ in 0..<2 {
+                rename(path, away)
+                for source in ["pictures:a.jpg", "pictures:2026/b.webp", "pictures:a.jpg"] {
+                    let answer = try await server.ask(RunningServer.variant("png", source), host: Self.host)
+                    #expect(answer.status == 502, "\(answer.text)")
+                }
+                rename(away, path)
+                #expect(try await server.ask(RunningServer.original("pictures:a.jpg"), host: Self.host).status == 200)
+            }
+            let ended = await server.stop()
+            let lines = ended.errors.split(separator: "\n").filter { $0.contains("my pictures: No such file") }
+            #expect(lines.count == 2, "\(ended.errors)")
+        }
+
         @Test func `a folder that is not there is an error at the start`() async throws {
             let folder = ScratchFolder()
             for (arguments, setting) in [
