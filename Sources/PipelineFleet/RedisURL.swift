@@ -11,9 +11,9 @@ package struct RedisURL: Sendable, Hashable, CustomStringConvertible {
     package let port: Int
     package let database: Int
     /// Empty for Redis' default user.
-    package let user: String
+    package private(set) var user: String
     /// nil if the URL has no credentials.
-    package let password: String?
+    package private(set) var password: String?
 
     /// What is wrong with a URL. Repeats nothing of it: if a password's `/` or `@` is not encoded, any part may hold it.
     package enum Problem: Error, Sendable, Hashable, CustomStringConvertible {
@@ -98,6 +98,12 @@ package struct RedisURL: Sendable, Hashable, CustomStringConvertible {
         self.host = String(host)
         guard let number = port.map({ Self.number($0, 1...65535) }) ?? 6379 else { throw .port }
         self.port = number
+    }
+
+    /// Takes user and password from another URL of the same server, if this one has none.
+    package mutating func takeCredentials(of other: RedisURL) {
+        guard password == nil, other.place == place, other.isTLS == isTLS else { return }
+        (user, password) = (other.user, other.password)
     }
 
     package var description: String { "\(isTLS ? "rediss" : "redis")://\(place)\(database == 0 ? "" : "/\(database)")" }

@@ -247,7 +247,7 @@ import Variants
         "sources.deny": "b.test", "allowPrivateAddresses": "true", "acceptedTypes": "image/png",
         "s3": #"{"endpoint":"https://s3.test","maxAge":60,"buckets":{"a":{"region":"eu"}}}"#,
         "remote.s3": #"{"bucket":"cache","prefix":"one","region":"eu"}"#,
-        "fleet.redis": "redis://redis.test:6379",
+        "fleet.redis": "redis://redis.test:6379", "queue": "redis://redis.test:6379",
         "fetch.breaker": "false", "hosts": #"{"https://a.test:443":null}"#, "decoders": "png", "listen": "[::1]:1",
         "auto": "avif", "recipes.allow": "circle", "forwardFields": "accept", "forwardMethods": "POST",
         "adminToken": "0123456789abcdef", "server.adminListen": "[::1]:2",

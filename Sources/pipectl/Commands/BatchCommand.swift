@@ -61,8 +61,10 @@ struct BatchCommand: AsyncParsableCommand {
         help: "Print source, recipe and output of each item; fetch, render and write nothing.")
     var dryRun = false
     @Option(
+        defaultAsFlag: "",
         help: ArgumentHelp(
-            "Have `pipectl worker`s do the work, through a stream on this Redis server.", valueName: "redis-url"))
+            "Have `pipectl worker`s do the work, through a stream on this Redis server, or that of the setting queue.",
+            valueName: "redis-url"))
     var queue: String?
     @Flag(help: "The default with --queue.")
     var submit = false
@@ -182,8 +184,7 @@ struct BatchCommand: AsyncParsableCommand {
     private func submit(
         _ input: BatchInput, _ options: BatchOptions, to queue: String, _ configuration: RunConfiguration
     ) async throws(CommandFailure) -> BatchSummary {
-        let connection = try QueueConnection.configuration(
-            queue, authoritiesFile: configuration.pipeline.fetch.authoritiesFile)
+        let connection = try QueueConnection.configuration(queue, configuration, isQuiet: common.quiet)
         let id = try attach.map { text throws(CommandFailure) in try QueueConnection.batch(text, of: "--attach") }
         let submitter = BatchSubmitter(connection, batch: id ?? BatchID())
         defer { submitter.close() }

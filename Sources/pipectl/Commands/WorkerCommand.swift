@@ -15,11 +15,14 @@ struct WorkerCommand: AsyncParsableCommand {
 
             Examples:
               pipectl worker --queue redis://redis.example
-              pipectl worker --queue rediss://:PASSWORD@redis.example/2 --once
+              PIPECTL_QUEUE=rediss://:PASSWORD@redis.example/2 pipectl worker --once
+
+            Without a URL, and for a password, it reads the settings queue (PIPECTL_QUEUE) and fleet.redis.
             """)
 
-    @Option(help: ArgumentHelp("The Redis server of the queue; rediss:// for TLS.", valueName: "url"))
-    var queue: String
+    @Option(
+        defaultAsFlag: "", help: ArgumentHelp("The Redis server of the queue; rediss:// for TLS.", valueName: "url"))
+    var queue: String?
     @Option(help: ArgumentHelp("Serve this batch alone, and end when it is done.", valueName: "id"))
     var batch: String?
     @Flag(help: "End when the queue has nothing to hand out.")
@@ -29,8 +32,7 @@ struct WorkerCommand: AsyncParsableCommand {
 
     func run() async throws {
         var configuration = try common.configuration()
-        let connection = try QueueConnection.configuration(
-            queue, authoritiesFile: configuration.pipeline.fetch.authoritiesFile)
+        let connection = try QueueConnection.configuration(queue, configuration, isQuiet: common.quiet)
         let batch = try batch.map { text throws(CommandFailure) in try QueueConnection.batch(text, of: "--batch") }
         configuration.pipeline.longRenders = .max
         if !common.collectedSettings().isSet("retries") { configuration.pipeline.fetch.retries = 8 }

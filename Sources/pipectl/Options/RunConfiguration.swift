@@ -2,6 +2,7 @@ import Glibc
 import ImageServer
 import ImageServerNIO
 import Pipeline
+import PipelineFleet
 import Variants
 
 /// Everything that settings fill (`SettingCatalogue`); its defaults are those of the library's configuration types.
@@ -18,6 +19,8 @@ struct RunConfiguration: Sendable {
     var remote = RemoteConfiguration(bucket: "")
     var fleet: FleetConfiguration?
     var fleetSeconds = 2.0
+    /// Where the queue of batches is, unless `--queue` names a server.
+    var queue: RedisURL?
     var workers = WorkerConfiguration()
     var isolation = Isolation.workers
     var presets: [String: String] = [:]

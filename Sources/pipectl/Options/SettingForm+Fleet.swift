@@ -1,4 +1,17 @@
 import Pipeline
+import PipelineFleet
+
+extension SettingForm where Value == RedisURL? {
+    /// The URL of a Redis server; an empty text for none. No message contains it.
+    static var redis: Self {
+        Self(
+            kind: .text,
+            read: { (given) throws(SettingErrors) in
+                guard case .string(let text) = given.value, !text.isEmpty else { return nil }
+                do throws(RedisURL.Problem) { return try RedisURL(text) } catch { throw given.bad("\(error)") }
+            }, write: { .string($0.map { "\($0)" } ?? "") })
+    }
+}
 
 extension SettingForm where Value == FleetConfiguration? {
     /// The URL of a Redis server; an empty text for none. No message contains it.

@@ -77,6 +77,50 @@ extension CommandTests {
             }
         }
 
+        @Test func `the password comes from the environment or a file, and is shown nowhere`() async throws {
+            let redis = try RedisTestServer("--requirepass", "geheim")
+            let folder = ScratchFolder()
+            let url = redis.url.replacing("//", with: "//:geheim@")
+            let file = folder.write("fleet: {redis: \"\(url)\"}\n", to: "pipectl.yaml")
+            let source = Self.originals + "/night-tiny.jpg"
+            let batch = ["batch", source, "-r", "thumbnail:20", "--cache", folder("submitter"), "-o", folder("out")]
+            func child(_ arguments: [String], _ environment: [String] = []) throws -> ChildProgram {
+                try ChildProgram(arguments, folder: folder.path, environment: environment)
+            }
+            // With a URL without password and with none, in both commands.
+            let worker = try child([
+                "worker", "--queue", redis.url, "--config", file, "-v", "--cache", folder("worker"),
+            ])
+            for (arguments, environment) in [
+                (["--queue"], ["PIPECTL_QUEUE=\(url)"]), (["--queue", redis.url], ["PIPECTL_QUEUE=\(url)"]),
+                (["--queue", redis.url, "--config", file], []), (["--queue", "--config", file], []),
+            ] {
+                let ended = try await child(batch + arguments, environment).end
+                #expect(ended.exit == 0 && ended.errors.contains("1 item"), "\(arguments): \(ended.errors)")
+                #expect(!(ended.errors + ended.text).contains("geheim"))
+            }
+            worker.signal(SIGTERM)
+            let ended = await worker.end
+            #expect(ended.exit == 0 && !ended.errors.contains("geheim"), "\(ended.errors)")
+            let last = try await child(["worker", "--once", "--cache", folder("worker")], ["PIPECTL_QUEUE=\(url)"]).end
+            #expect(last.exit == 0, "\(last.errors)")
+
+            // Another server's password is not sent, and errors and settings show none.
+            let other = ["PIPECTL_QUEUE=redis://:geheim@127.0.0.1:1"]
+            let refused = try await child(["worker", "--once", "--queue", redis.url, "--cache", folder("w")], other).end
+            #expect(refused.exit == 4 && refused.errors.contains("requires a password"), "\(refused.errors)")
+            #expect(!refused.errors.contains("geheim"))
+            for (arguments, environment) in [
+                (["worker"], ["PIPECTL_QUEUE=redis://:geheim@/x?"]), (["worker"], []), (["settings"], other),
+            ] {
+                let ended = try await child(arguments, environment).end
+                #expect(ended.exit == (arguments == ["settings"] ? 0 : 2), "\(ended.errors)")
+                #expect(!(ended.errors + ended.text).contains("geheim"), "\(ended.errors)")
+            }
+            let told = try await child(["worker", "--once", "--queue", url, "--cache", folder("worker")]).end
+            #expect(told.exit == 0 && told.errors.contains("set PIPECTL_QUEUE instead"), "\(told.errors)")
+        }
+
         @Test func `every item has one line however many workers are killed`() async throws {
             let redis = try RedisTestServer()
             let folder = ScratchFolder()

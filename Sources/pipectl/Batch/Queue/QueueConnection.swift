@@ -1,16 +1,37 @@
+import Pipeline
 import PipelineFleet
 
 /// A Redis server with a queue of batches, as a command line names it.
 enum QueueConnection {
+    /// Returns the server that `--queue` names, or else the setting `queue` or `fleet.redis`. A URL without a password takes
+    /// the password of a setting with the same server: every user of a machine can read a command line.
+    ///
+    /// - Parameter given: the value of `--queue`; nil or empty without one.
     /// - Throws: a usage error, which repeats nothing of the URL.
     static func configuration(
-        _ url: String, authoritiesFile: String?
+        _ given: String?, _ settings: RunConfiguration, isQuiet: Bool
     ) throws(CommandFailure) -> RedisConnection.Configuration {
-        do throws(RedisURL.Problem) {
-            var configuration = RedisConnection.Configuration(try RedisURL(url))
-            configuration.authoritiesFile = authoritiesFile
-            return configuration
-        } catch {
+        let known = [settings.queue, settings.fleet?.redis].compactMap(\.self)
+        let named = try url(given ?? "")
+        guard var url = named ?? known.first else {
+            throw CommandFailure(
+                .usage,
+                "name the Redis server: --queue redis://HOST, or the setting `queue` (PIPECTL_QUEUE) or `fleet.redis`")
+        }
+        if named?.password != nil, !isQuiet {
+            Console.error(
+                "pipectl: every user of this machine can read the password in --queue; set PIPECTL_QUEUE instead",
+                .warning)
+        }
+        for other in known { url.takeCredentials(of: other) }
+        var configuration = RedisConnection.Configuration(url)
+        configuration.authoritiesFile = settings.pipeline.fetch.authoritiesFile
+        return configuration
+    }
+
+    private static func url(_ text: String) throws(CommandFailure) -> RedisURL? {
+        if text.isEmpty { return nil }
+        do throws(RedisURL.Problem) { return try RedisURL(text) } catch {
             throw CommandFailure(.usage, "--queue: \(error)")
         }
     }
@@ -23,7 +44,7 @@ enum QueueConnection {
         return id
     }
 
-    /// Repeats a call for as long as the server is away, which it tells once.
+    /// Repeats a call for as long as the server is away, which it tells once. Fails if the server refuses the password.
     ///
     /// - Returns: nil if an interruption was requested meanwhile.
     static func untilItAnswers<Value: Sendable>(
@@ -32,7 +53,10 @@ enum QueueConnection {
         var hasTold = false
         while true {
             do throws(BatchError) { return try await call() } catch {
-                guard case .redis(let cause) = error, let seconds = cause.retrySeconds else { throw failure(error) }
+                // Waiting helps against a server that is away, not against a wrong password.
+                guard case .redis(let cause) = error, let seconds = cause.retrySeconds,
+                    cause.code != .credentialsRefused
+                else { throw failure(error) }
                 if Interruption.isRequested { return nil }
                 if !hasTold {
                     Console.error("pipectl: the queue does not answer, and is asked again: \(cause)", .warning)
