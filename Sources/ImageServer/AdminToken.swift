@@ -10,11 +10,14 @@ package struct AdminToken: Sendable {
     /// Compared in place of the token: two digests compare in constant time, whatever the lengths.
     private let digest: [UInt8]
 
-    /// nil if it is shorter than `leastBytes`, or holds what a field's value cannot: visible ASCII only.
+    /// Whether a text stands in a shipped file, where everybody can read it.
+    package static func isPlaceholder(_ text: String) -> Bool { text.hasPrefix("replace-this") }
+
+    /// nil if it is a placeholder or shorter than `leastBytes`, or holds what a field's value cannot: visible ASCII only.
     package init?(_ text: String) {
-        guard text.utf8.count >= Self.leastBytes, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            return nil
-        }
+        guard !Self.isPlaceholder(text), text.utf8.count >= Self.leastBytes,
+            text.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
+        else { return nil }
         digest = Self.digest(text)
     }
 

@@ -8,6 +8,10 @@ extension SettingForm where Value == AdminToken? {
             kind: .text,
             read: { (given) throws(SettingErrors) in
                 guard case .string(let text) = given.value, !text.isEmpty else { return nil }
+                if AdminToken.isPlaceholder(text) {
+                    throw given.bad(
+                        "is the text of an example, and known to all; `openssl rand -hex 32` makes one")
+                }
                 guard let token = AdminToken(text) else {
                     throw given.bad(
                         "needs at least \(AdminToken.leastBytes) characters, visible ASCII without spaces; "

@@ -1,4 +1,6 @@
 import Glibc
+import ImageServer
+import Pipeline
 import TestSupport
 import Testing
 import Variants
@@ -133,15 +135,24 @@ extension CommandTests {
 
         @Test(arguments: ["try", "website", "cdn", "intranet", "fleet"])
         func `an example of a deployment starts as it is and answers`(_ name: String) async throws {
+            ("adminToken=replace-this-with-openssl-rand", "the text of an example"),
             let path = Samples.folder + "/../deploy/settings/\(name).yaml"
             let text = String(decoding: try #require(ScratchFolder.bytes(at: path)), as: UTF8.self)
             let folder = ScratchFolder()
-            let places = ["/etc/pipectl/", "/srv/", "/run/pipectl/"]
+            let places = ["/etc/pipectl/", "/srv/", "/run/pipectl/", "/run/credentials/pipectl.service/"]
             let own = places.reduce(text) { $0.replacing($1, with: folder.path + "/") }
             let config = folder.write(own, to: "pipectl.yaml")
             folder.write("web: 00112233445566778899aabbccddeeff\n", to: "keys")
             let picture = try #require(ScratchFolder.bytes(at: Samples.original("grey.jpg")))
             for name in ["missing.png", "photos/2026/grey.jpg", "overlays/logo.png"] { folder.write(picture, to: name) }
+        @Test func `a token that stands in a shipped file is refused, as is every placeholder`() throws {
+            let folder = Samples.folder + "/../deploy"
+            let shipped = try HelperProgram(["grep", "-rhoE", "adminToken: *[^ ]+|ADMIN_TOKEN=[^ ]+", folder])
+            #expect(shipped.waitForEnd() == 0)
+            let tokens = shipped.text.split(separator: "\n").map { $0.split(whereSeparator: ": =".contains).last ?? "" }
+            #expect(!tokens.isEmpty && tokens.allSatisfy { AdminToken(String($0)) == nil }, "\(tokens)")
+        }
+
             let server = try await RunningServer.start(folder: folder, unsigned: nil, config: config)
             let (mount, source) =
                 name == "intranet" ? ("/pictures", "2026/grey.jpg") : ("", "https://media.invalid/nothing.jpg")
