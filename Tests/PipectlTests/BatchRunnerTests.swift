@@ -186,7 +186,7 @@ import Testing
             var item = ItemJSON(source: "https://h/\(number / 2).jpg", recipe: "circle", outcome: .rendered)
             item.output = folder("out/\(number).png")
             item.format = "png"
-            let isFailed = number >= 1_700
+            let isFailed = number % 19 == 0 || number >= 1_800
             if isFailed {
                 item.outcome = .failed
                 item.error = BatchFailure(code: .notAnImage, message: String(repeating: "long ", count: 4_000))
@@ -196,25 +196,44 @@ import Testing
         }
         var summary = BatchSummary()
         summary.items = 1_900
-        summary.outcomes = [.rendered: 1_700, .failed: 200]
+        summary.outcomes = [.rendered: 1_705, .failed: 195]
         try gallery.finish(summary)
         let pages = folder.names("out").sorted()
-        #expect(pages.count == 7 && pages.contains("sheet.html") && pages.contains("sheet-7.html"), "\(pages)")
-        var cards = 0
+        #expect(pages.contains("sheet.html") && pages.contains("sheet-\(pages.count).html"), "\(pages)")
+        var (cards, broken) = (0, 0)
         for name in pages {
             let html = try #require(folder.text("out/" + name))
             #expect(html.utf8.count <= 2_000_000, "\(name): \(html.utf8.count)")
             #expect(html.ranges(of: "<section").count == html.ranges(of: "</section>").count)
-            cards += html.ranges(of: "<figure").count
+            cards += html.ranges(of: "<figure>").count
+            broken += html.ranges(of: "<figure class=\"failed\">").count
             for link in html.matches(of: /<nav[^>]*>(.*)<\/nav>/).flatMap({ $0.1.matches(of: /href="([^"]*)"/) }) {
                 #expect(pages.contains(String(link.1)))
             }
         }
-        #expect(cards == 1_900)
+        #expect(cards == 1_705 && broken == 95 + 50)
         let first = try #require(folder.text("out/sheet.html"))
-        #expect(first.contains("<b>1900</b>items") && first.contains("id=\"failures\""))
-        #expect(first.contains("more; the report lists them all"))
-        #expect(first.contains("href=\"sheet-7.html\""))
+        #expect(first.contains("<b>1900</b>items") && first.contains("failed</a>, of 145 sources"))
+        let link = try #require(first.firstMatch(of: /<a href="([^"#]*)#broken">/))
+        #expect(folder.text("out/" + link.1)?.contains("id=\"broken\"") == true)
+        #expect(first.contains("href=\"sheet-\(pages.count).html\""))
+    }
+
+    @Test func `a broken source has one card, after the good ones, and the counts add up`() async throws {
+        let folder = ScratchFolder()
+        let runner = BatchRunner(renderer: ScriptedRenderer(), options: options(folder, ["circle", "blur:2"]))
+        let summary = try await runner.run(
+            BatchInput(arguments: [
+                "https://h/bad1.jpg", "https://h/a.jpg", "https://h/bad2.jpg", "https://h/cached.jpg",
+            ]))
+        let html = folder.text("sheet.html") ?? ""
+        #expect(html.ranges(of: "<figure class=\"failed\">").count == 2 && html.ranges(of: "<figure>").count == 4)
+        let last = try #require(html.ranges(of: "<figure>").last)
+        let first = try #require(html.firstRange(of: "<figure class=\"failed\">"))
+        #expect(last.lowerBound < first.lowerBound && html.contains("<code>2 recipes</code>"))
+        let numbers = html.matches(of: /<li[^>]*><b>(\d+)<\/b>/).compactMap { Int($0.1) }
+        #expect(numbers == [8, 2, 2, 4] && summary.items == 8, "\(numbers)")
+        #expect(html.contains("<a href=\"#broken\">failed</a>, of 2 sources"))
     }
 
     @Test func `a page of a contact sheet replaces no source`() throws {

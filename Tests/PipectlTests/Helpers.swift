@@ -61,7 +61,7 @@ final class ScratchFolder: Sendable {
     /// Names in the folder, sorted.
     func names(_ folder: String = "") -> [String] {
         guard let names = try? FolderNames(path + "/" + folder) else { return [] }
-        return (0..<names.count).compactMap { names[$0] }
+        return (0..<names.count).compactMap { names[$0] }.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
     }
 
     private static func remove(_ path: String) {

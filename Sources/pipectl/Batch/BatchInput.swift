@@ -51,7 +51,7 @@ enum LeftOut: String, Sendable, CaseIterable {
 ///
 /// An argument is tried, in this order, as: `-` (standard input; its format is detected from its first line), a folder of a
 /// bucket (`s3://BUCKET/PREFIX/`; without the slash if its name has no dot and something is below it), a URL, an
-/// existing folder (read recursively, in byte order of names), an existing file (`.jsonl`, `.ndjson`: JSON Lines;
+/// existing folder (read recursively, in natural order of names), an existing file (`.jsonl`, `.ndjson`: JSON Lines;
 /// `.csv`: CSV; `.txt`, `.list`, `.urls`: one source per line; others: a picture), a glob (`*`, `?`, `[`). Anything
 /// else is passed on as a source that the pipeline will report as not found.
 struct BatchInput: Sequence {
@@ -242,13 +242,13 @@ enum InputKind: Hashable {
         text.firstRange(of: "://") == nil && text.contains { "*?[".contains($0) }
     }
 
-    /// The matching paths, in byte order.
+    /// The matching paths, in natural order.
     static func expand(_ pattern: String) -> [String] {
         var matches = glob_t()
         defer { globfree(&matches) }
         guard Glibc.glob(pattern, 0, nil, &matches) == 0 else { return [] }
         return (0..<Int(matches.gl_pathc)).compactMap { matches.gl_pathv[$0].map { String(cString: $0) } }
-            .sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+            .sorted { NaturalOrder.precedes($0.utf8, $1.utf8) }
     }
 
     static func manifestReader(_ path: String) throws(FileError) -> any EntryReader {

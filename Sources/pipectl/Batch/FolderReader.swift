@@ -1,7 +1,8 @@
 import Glibc
 import Pipeline
+import PipelineSupport
 
-/// Yields every regular file below a folder in byte order of names; a subfolder is read where its name sorts. Yields the
+/// Yields every regular file below a folder in natural order of names; a subfolder is read where its name sorts. Yields the
 /// names that it leaves out too: what its rule says, and symbolic links unless it follows them.
 ///
 /// Each level holds the names of one folder at a time, as bytes: 100,000 names take a few megabytes.
@@ -82,7 +83,7 @@ final class FolderReader: EntryReader {
     }
 }
 
-/// The names in one folder, sorted by bytes, packed into one array.
+/// The names in one folder, in natural order, packed into one array.
 struct FolderNames {
     private var bytes: [UInt8] = []
     private var starts: [UInt32] = []
@@ -101,9 +102,11 @@ struct FolderNames {
                 }
             }
         }
-        bytes.withUnsafeBytes { all in
-            guard let base = all.bindMemory(to: CChar.self).baseAddress else { return }
-            starts.sort { strcmp(base + Int($0), base + Int($1)) < 0 }
+        bytes.withUnsafeBufferPointer { all in
+            func name(_ start: UInt32) -> Slice<UnsafeBufferPointer<UInt8>> {
+                all[Int(start)...].prefix { $0 != 0 }
+            }
+            starts.sort { NaturalOrder.precedes(name($0), name($1)) }
         }
     }
 

@@ -7,7 +7,8 @@ import Variants
 ///
 /// `sheet.html` is followed by `sheet-2.html`, `sheet-3.html`, …. Small variants are embedded (up to 64 kB each and
 /// 800 kB a page); the others are linked by a path relative to the file. A page is written once it is full, the first one
-/// last: it has the counts, the failures and links to all pages.
+/// last: it has the counts and links to all pages. Broken sources come after the others, with a card for each of the first
+/// 2,000.
 struct Gallery: ~Copyable {
     /// The first page; made at once, so that a path that cannot be written is an error before anything is rendered.
     private let file: AtomicFile
@@ -24,14 +25,22 @@ struct Gallery: ~Copyable {
     private var openSource: ByteString?
     private var isGridOpen = false
     private var embedded = 0
-    private var failures = ""
-    private var failuresListed = 0
+    /// A source with at least one failed item.
+    private struct Broken {
+        var source: String
+        var recipe: String
+        var message: String
+        var items = 1
+    }
+    private var broken: [Broken] = []
+    private var brokenSource: ByteString?
+    private var brokenSources = 0
     private static let embedLimit = 64_000
     private static let embedTotal = 800_000
     private static let cardLimit = 500
-    /// Bytes of the cards of a page and of the list of failures; together they stay well below 2 MB.
+    /// Bytes of the cards of a page, which stays well below 2 MB.
     private static let pageLimit = 1_400_000
-    private static let failuresLimit = 250_000
+    private static let brokenLimit = 2_000
 
     /// - Parameters:
     ///   - groupsBySource: whether to give each source a heading, for batches with several recipes.
@@ -46,30 +55,25 @@ struct Gallery: ~Copyable {
         self.refusal = refusal
     }
 
-    /// Adds a card for the item, unless it was skipped.
+    /// Adds a card for the item, unless it was skipped. A failed item becomes part of its source's card.
     ///
     /// - Parameter bytes: the variant's bytes, for embedding; nil for failures.
     mutating func add(_ item: ItemJSON, bytes: [UInt8]?) throws(FileError) {
         if item.outcome == .skipped || item.outcome == .leftOut { return }
-        if cards == Self.cardLimit || buffer.utf8.count >= Self.pageLimit { try turnPage() }
-        cards += 1
-        open(section: item.source)
-        let source = Self.escaped(item.source)
-        let name = Self.escaped(item.output.map(Self.lastComponent) ?? Self.lastComponent(item.source))
-        let recipe = Self.escaped(item.recipe.isEmpty ? "–" : item.recipe)
         if let error = item.error {
-            let message = Self.escaped(error.message)
-            buffer += """
-                <figure class="failed"><div class="mark" aria-hidden="true">✕</div><figcaption>\
-                <div class="name" title="\(source)">\(name)</div><code>\(recipe)</code>\
-                <p>\(message)</p></figcaption></figure>
-
-                """
-            if failures.utf8.count < Self.failuresLimit {
-                failures += "<li>\(source) <code>\(recipe)</code><p>\(message)</p></li>\n"
-                failuresListed += 1
+            if let last = broken.indices.last, ByteString(broken[last].source) == ByteString(item.source) {
+                broken[last].items += 1
+            } else if broken.count < Self.brokenLimit {
+                broken.append(Broken(source: item.source, recipe: item.recipe, message: error.message))
             }
+            if ByteString(item.source) != brokenSource { brokenSources += 1 }
+            brokenSource = ByteString(item.source)
         } else {
+            try makeRoom()
+            open(section: item.source)
+            let source = Self.escaped(item.source)
+            let name = Self.escaped(item.output.map(Self.lastComponent) ?? Self.lastComponent(item.source))
+            let recipe = Self.escaped(item.recipe)
             let link = Self.escaped(item.output.map { Self.link(from: folder, to: $0) } ?? "")
             var image = link
             if let bytes, bytes.count <= Self.embedLimit, embedded + bytes.count <= Self.embedTotal,
@@ -92,8 +96,37 @@ struct Gallery: ~Copyable {
         }
     }
 
+    private mutating func makeRoom() throws(FileError) {
+        if cards == Self.cardLimit || buffer.utf8.count >= Self.pageLimit { try turnPage() }
+        cards += 1
+    }
+
+    /// Adds the cards of the broken sources and returns the number of the page that they begin on.
+    private mutating func addBroken() throws(FileError) -> Int {
+        var first: Int?
+        closeSection()
+        for item in broken {
+            try makeRoom()
+            if !isGridOpen {
+                let id = first == nil ? " id=\"broken\"" : ""
+                buffer += "<section\(id)><h2>Broken sources</h2><div class=\"grid\">\n"
+                isGridOpen = true
+            }
+            first = first ?? page
+            let recipes = item.items > 1 ? "\(item.items) recipes" : item.recipe.isEmpty ? "–" : item.recipe
+            buffer += """
+                <figure class="failed"><div class="mark" aria-hidden="true">✕</div><figcaption>\
+                <div class="name" title="\(Self.escaped(item.source))">\(Self.escaped(Self.lastComponent(item.source)))\
+                </div><code>\(Self.escaped(recipes))</code><p>\(Self.escaped(item.message))</p></figcaption></figure>
+
+                """
+        }
+        return first ?? page
+    }
+
     /// Writes the last page and the first one, and renames them to their final paths.
     consuming func finish(_ summary: BatchSummary) throws(FileError) {
+        let brokenPage = try addBroken()
         let pages = page
         try turnPage(isLast: true)
         var counts = [
@@ -101,8 +134,12 @@ struct Gallery: ~Copyable {
             ("", String(summary.outcomes[.rendered, default: 0]), "rendered"),
             ("", Readable.bytes(summary.bytes), "in total"), ("", Readable.duration(seconds: summary.seconds), "taken"),
         ]
+        if summary.skipped > 0 { counts.insert(("", String(summary.skipped), "skipped, no images"), at: 3) }
         if summary.failed > 0 {
-            counts.insert((" class=\"bad\"", String(summary.failed), "<a href=\"#failures\">failed</a>"), at: 3)
+            let link = (brokenPage == 1 ? "" : Self.link(from: folder, to: path(ofPage: brokenPage))) + "#broken"
+            let sources = Readable.count(brokenSources, "source", "sources")
+            counts.insert(
+                (" class=\"bad\"", String(summary.failed), "<a href=\"\(link)\">failed</a>, of \(sources)"), at: 3)
         }
         var text = "<ul class=\"counts\">"
         for (style, number, label) in counts { text += "<li\(style)><b>\(number)</b>\(label)</li>" }
@@ -112,11 +149,8 @@ struct Gallery: ~Copyable {
         }
         if pages > 1 { text += navigation((1...pages).map { ($0, String($0)) }) }
         text += firstCards
-        if failuresListed > 0 {
-            text += "<section class=\"list\" id=\"failures\"><h2>Failures</h2><ol>\n\(failures)</ol>"
-            let more = summary.failed - failuresListed
-            if more > 0 { text += "<p>and \(more) more; the report lists them all</p>" }
-            text += "</section>\n"
+        if brokenSources > broken.count {
+            text += "<p>and \(brokenSources - broken.count) more broken sources; the report lists them all</p>\n"
         }
         if pages > 1 { text += navigation([(2, "next")]) }
         try file.write(Array(document(title, text).utf8))

@@ -36,8 +36,6 @@ enum GalleryStyle {
         .failed{border-color:var(--bad);background:var(--badpage)}
         .failed .mark{display:flex;align-items:center;justify-content:center;height:220px;color:var(--bad);\
         font-size:44px}
-        .failed p,.list p{margin:4px 0 0;color:var(--bad);overflow-wrap:anywhere}
-        .list{padding:16px 20px;border:1px solid var(--line);border-radius:12px;background:var(--card)}
-        .list ol{margin:0;padding-left:22px}.list li{margin:6px 0;overflow-wrap:anywhere}
+        .failed p{margin:4px 0 0;color:var(--bad);overflow-wrap:anywhere}
         """
 }
