@@ -59,6 +59,73 @@ import Testing
         #expect(folder.names("out") == ["a-card.png", "a-circle.png", "b-card.png", "b-circle.png"])
     }
 
+    @Test func `sizes above the original are rendered once and are one output`() async throws {
+        let folder = ScratchFolder()
+        var options = options(
+            folder,
+            [20, 30, 40, 60, 80].flatMap { ["thumbnail:\($0)x,webp", "thumbnail:\($0)x\($0),png"] } + ["circle"])
+        options.nameTemplate = "{stem}-{width}-{recipe}.{ext}"
+        let runner = BatchRunner(renderer: ScriptedRenderer(), options: options)
+        let summary = try await runner.run(BatchInput(arguments: ["https://h/a.jpg"]))
+        // The renderer's pictures have 30 × 20 pixels: the boxes of 30 and more hold them.
+        let seen = runner.renderer.log.state.withLock(\.seen).map { $0.split(separator: "|").last ?? "" }
+        #expect(
+            Set(seen) == [
+                "thumbnail:20x,webp", "thumbnail:80x,webp", "thumbnail:20x20,png", "thumbnail:80x80,png", "circle",
+            ])
+        #expect(seen.count == 5 && summary.items == 11 && summary.written == 11)
+        options.nameTemplate = "{stem}-{width}.{ext}"
+        options.recipes = ["thumbnail:30x,webp", "thumbnail:60x,webp", "thumbnail:80x,webp"]
+        let one = try await BatchRunner(renderer: ScriptedRenderer(), options: options).run(
+            BatchInput(arguments: ["https://h/b.jpg"]))
+        #expect(one.written == 1 && one.repeated == 2 && one.renamed == 0, "\(one.text)")
+        #expect(folder.names("out").filter { $0.hasPrefix("b") } == ["b-30.png"])
+        let lines = (folder.text("report.jsonl") ?? "").split(separator: "\n").compactMap { ItemJSON(line: $0) }
+        #expect(lines.map(\.output) == Array(repeating: folder("out/b-30.png"), count: 3))
+        #expect(lines.map(\.written) == [true, nil, nil] && lines[2].recipe == "thumbnail:80x,webp")
+    }
+
+    @Test(arguments: ["thumbnail:40x,rotate:90,webp", "thumbnail:40x40:fill", "thumbnail:40x:up", "scaled:0.5", "webp"])
+    func `recipes that do more than fit share no render`(_ recipe: String) {
+        #expect(FittedBox(recipe) == nil)
+    }
+
+    @Test func `sizes of one format are not torn apart`() throws {
+        let folder = ScratchFolder()
+        let input = BatchInput(arguments: ["https://h/a.jpg"])
+        let recipes = ["avif", "webp"].flatMap { format in (1...10).map { "thumbnail:\($0)x,\(format)" } }
+        let options = options(folder, recipes)
+        let producer = BatchProducer(input, options, sources: SourceGuard(input, outputFolder: options.outputFolder))
+        #expect(producer.next().map(\.canonical) == recipes && producer.next().isEmpty)
+    }
+
+    @Test func `a folder that ignores case keeps each file, and the summary says how`() async throws {
+        let folder = ScratchFolder()
+        var options = options(folder)
+        options.foldsCase = { _ in true }
+        let names = ["https://h/cat.jpg", "https://h/Cat.jpg", "https://h/CAT.jpg"]
+        let summary = try await BatchRunner(renderer: ScriptedRenderer(), options: options).run(
+            BatchInput(arguments: names))
+        let files = folder.names("out")
+        #expect(Set(files.map { $0.lowercased() }).count == 3 && files.contains("cat.png"), "\(files)")
+        #expect(summary.renamed == 2 && summary.exit == .done)
+        #expect(summary.text.contains("2 outputs were renamed, as others have the name: Cat.png → Cat-"))
+        #expect(summary.text.contains("--name '{stem}-{index}.{ext}' tells them apart"), "\(summary.text)")
+        #expect(!AtomicOutput.foldsCase(folder("out")) && folder.names("out") == files)
+    }
+
+    @Test func `an interrupted run leaves the manifest as it was`() async throws {
+        let folder = ScratchFolder()
+        var options = options(folder)
+        options.manifest = ManifestOptions(path: folder.write("earlier", to: "images.json"), urlPrefix: "")
+        let log = ScriptedRenderer()
+        options.isInterrupted = { log.log.state.withLock { !$0.seen.isEmpty } }
+        let summary = try await BatchRunner(renderer: log, options: options).run(
+            BatchInput(arguments: (0..<50).map { "https://h/\($0).jpg" }))
+        #expect(summary.isInterrupted && folder.text("images.json") == "earlier")
+        #expect(summary.text.contains("the run was interrupted") && !folder.names().contains { $0.hasSuffix(".tmp") })
+    }
+
     @Test func `recipes of a source come together`() throws {
         let folder = ScratchFolder()
         let input = BatchInput(arguments: ["https://h/a.jpg", "https://h/b.jpg"])

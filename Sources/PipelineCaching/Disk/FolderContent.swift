@@ -23,7 +23,7 @@ package enum FolderContent: Sendable, Hashable {
         "cache.sqlite.damaged", "cache.sqlite.damaged-wal", "cache.sqlite.damaged-shm", "generation", "flights.lock",
         "reserve", "cache.libraries", "cache.purge-place",
     ]).union(DiskSchema.formerFiles)
-    private static let folders: Set<String> = ["bodies", "temporary"]
+    private static let folders: Set<String> = ["bodies", "temporary", "batches"]
 
     /// - Throws: `.unavailable` if the folder cannot be read.
     package init(_ folder: String) throws(StoreError) {

@@ -8,6 +8,9 @@ struct BatchOutput: Sendable {
     var line: ItemJSON
     /// What is to be written to `line.output`, or is; nil if there is nothing.
     var variant: BatchVariant?
+    /// The output's name relative to the output folder.
+    var name: String?
+    var facts: SourceFacts?
 
     /// - Parameter isNew: false if the file already held these bytes.
     mutating func isWritten(_ isNew: Bool) {
@@ -32,6 +35,8 @@ final class BatchFinisher: @unchecked Sendable {
     /// Items that an earlier run has reported, by hash.
     private var reported: Set<Int> = []
     private var gallery: Gallery?
+    private var manifest: SiteManifest?
+    private var record: OutputRecord?
     private var progress: ProgressLine?
     private let began = ContinuousClock.now
 
@@ -43,7 +48,7 @@ final class BatchFinisher: @unchecked Sendable {
         var folder = options.outputFolder
         while folder.count > 1, folder.hasSuffix("/") { folder.removeLast() }
         self.folder = folder
-        do {
+        do throws(NameError) {
             namer = try OutputNamer(template: options.nameTemplate)
         } catch {
             throw CommandFailure(.usage, error.message)
@@ -52,8 +57,12 @@ final class BatchFinisher: @unchecked Sendable {
             if options.bucket == nil {
                 try AtomicOutput.makeFolder(folder)
                 guard access(folder, W_OK | X_OK) == 0 else { throw FileError("write", folder) }
+                if options.foldsCase(folder) {
+                    // The template has been parsed above.
+                    namer = (try? OutputNamer(template: options.nameTemplate, foldsCase: true)) ?? namer
+                }
             }
-            for path in [options.galleryPath, options.reportPath] {
+            for path in [options.galleryPath, options.reportPath, options.manifest?.path] {
                 // Opening truncates: check first that neither path is one of the sources.
                 if let path, path != "-", !options.goesOnWithReport, let reason = Self.refusal(path, sources) {
                     throw FileError("write", path, reason)
@@ -64,6 +73,8 @@ final class BatchFinisher: @unchecked Sendable {
                     path: path, title: "Contact sheet of \(folder)", groupsBySource: options.recipes.count != 1,
                     refusal: { Self.refusal($0, sources) })
             }
+            if let terms = options.record, options.bucket == nil { record = openRecord(terms) }
+            if let options = options.manifest { manifest = try SiteManifest(options) }
             if let path = options.reportPath {
                 let flags = options.goesOnWithReport ? O_RDWR : O_WRONLY | O_TRUNC
                 report = path == "-" ? dup(STDOUT_FILENO) : open(path, flags | O_CREAT | O_CLOEXEC, 0o666)
@@ -84,6 +95,7 @@ final class BatchFinisher: @unchecked Sendable {
     func output(_ item: BatchItem, _ outcome: BatchOutcome) -> BatchOutput {
         var output = BatchOutput(
             line: ItemJSON(source: item.source.source, recipe: item.canonical, outcome: .failed))
+        output.facts = item.facts
         switch outcome {
         case .failure(let failure):
             output.line.error = failure
@@ -98,8 +110,16 @@ final class BatchFinisher: @unchecked Sendable {
             output.line.milliseconds = variant.item.milliseconds
             do {
                 let name = try namer.name(for: naming(item, variant))
-                let path = options.bucket?.object(name) ?? folder + "/" + name
+                let path = options.bucket?.object(name.path) ?? folder + "/" + name.path
                 output.line.output = path
+                output.name = name.path
+                if name.wanted != nil { summary.keepRenamed(name) }
+                if name.isRepeated {
+                    output.line = variant.item
+                    output.line.output = path
+                    output.line.collapsed = true
+                    break
+                }
                 output.variant = variant
                 guard options.bucket == nil else { break }
                 output.isWritten(
@@ -168,6 +188,13 @@ final class BatchFinisher: @unchecked Sendable {
             summary.problems.append("the gallery was not written: \(error)")
             gallery = nil
         }
+        do {
+            try manifest?.add(output)
+        } catch {
+            summary.problems.append("the manifest was not written: \(error)")
+            manifest = nil
+        }
+        record?.add(output)
         show()
     }
 
@@ -190,6 +217,20 @@ final class BatchFinisher: @unchecked Sendable {
                 summary.problems.append("the gallery was not written: \(error)")
             }
         }
+        if let record = record.take() {
+            let outcome = record.finish(
+                in: folder, isWhole: summary.readAll, refusal: { sources.refusal(replacing: $0) })
+            (summary.orphans, summary.pruned) = (outcome.orphans, outcome.pruned)
+            summary.problems += outcome.problems
+        }
+        if let manifest = manifest.take() {
+            do {
+                if isInterrupted { throw FileError("write", manifest.path, "the run was interrupted") }
+                try manifest.finish()
+            } catch {
+                summary.problems.append("the manifest was not written: \(error)")
+            }
+        }
         if report >= 0 {
             if close(report) != 0 {
                 let error = FileError("write", options.reportPath ?? "report")
@@ -199,6 +240,16 @@ final class BatchFinisher: @unchecked Sendable {
         }
         if progress != nil { send(ProgressLine.clear) }
         return summary
+    }
+
+    /// Opens the record. A batch without one reports that only if it has to remove outputs.
+    private func openRecord(_ terms: RecordOptions) -> OutputRecord? {
+        do {
+            return try OutputRecord(of: folder, terms)
+        } catch {
+            if terms.prunes { summary.problems.append("no output was removed: \(error)") }
+            return nil
+        }
     }
 
     /// Why `path` must not be overwritten; nil if it may be. Devices and empty files hold nothing to lose.
@@ -213,7 +264,7 @@ final class BatchFinisher: @unchecked Sendable {
             source: item.source.source, folder: item.source.folder, name: item.source.name,
             recipe: (item.written, item.canonical), fileExtension: variant.fileExtension,
             width: variant.item.width, height: variant.item.height, key: variant.item.key,
-            index: item.index, hasSeveralRecipes: item.hasSeveralRecipes)
+            digest: variant.item.digest, index: item.index, hasSeveralRecipes: item.hasSeveralRecipes)
     }
 
     private var seconds: Double { began.duration(to: .now) / .seconds(1) }

@@ -58,7 +58,7 @@ struct BatchInput: Sequence {
     var arguments: [String]
     /// Folders skipped inside folder arguments: the output and the cache, so that a run does not read its own results.
     var excludedFolders: [String] = []
-    /// What folders, globs and buckets leave out; nil takes every name.
+    /// Decides which names in folders, globs and buckets are left out; nil takes every name.
     var rule: FolderRule? = FolderRule()
     /// Whether symbolic links in folders are followed. A link to a folder that has been entered already is left out, so
     /// that loops end.

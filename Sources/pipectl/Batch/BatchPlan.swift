@@ -12,6 +12,8 @@ struct BatchPlan {
     /// Items that cannot be rendered, whatever their source holds.
     private(set) var failures = 0
     private(set) var leftOut = 0
+    /// Items that lost their name to an earlier item.
+    private(set) var renamed = 0
 
     init(_ options: BatchOptions) { self.options = options }
 
@@ -54,7 +56,8 @@ struct BatchPlan {
                     source: item.source.source, folder: item.source.folder, name: item.source.name,
                     recipe: (item.written, item.canonical), fileExtension: Self.fileExtension(item.canonical),
                     width: nil, height: nil, key: nil, index: item.index, hasSeveralRecipes: item.hasSeveralRecipes))
-            return head + [options.bucket?.object(name) ?? "\(options.outputFolder)/\(name)"]
+            if name.wanted != nil { renamed += 1 }
+            return head + [options.bucket?.object(name.path) ?? "\(options.outputFolder)/\(name.path)"]
         } catch {
             failures += 1
             return head + ["error: \(error)"]
@@ -72,5 +75,6 @@ struct BatchPlan {
         "\(Readable.count(items, "item", "items")) of \(Readable.count(sources, "source", "sources"))"
             + (failures > 0 ? ", \(failures) of them not possible" : "") + "; nothing was fetched or written"
             + (leftOut > 0 ? "; \(Readable.count(leftOut, "name", "names")) left out" : "")
+            + (renamed > 0 ? "; \(Readable.count(renamed, "output", "outputs")) renamed, as others have the name" : "")
     }
 }

@@ -9,6 +9,13 @@ protocol BatchRendering: Sendable {
     ///
     /// - Parameter recipe: the recipe's canonical text.
     func render(source: BatchSource, recipe: String) async -> BatchOutcome
+
+    /// Returns the source's members in a manifest; nil if the source cannot be read.
+    func facts(of source: BatchSource) async -> SourceFacts?
+}
+
+extension BatchRendering {
+    func facts(of source: BatchSource) async -> SourceFacts? { nil }
 }
 
 /// A rendered variant that is about to be written to a file.
@@ -38,6 +45,10 @@ struct BatchOptions: Sendable {
     /// Whether the report of an earlier run is gone on with.
     var goesOnWithReport = false
     var galleryPath: String?
+    var manifest: ManifestOptions?
+    var record: RecordOptions?
+    /// Whether file names in a folder are the same file if they differ in case alone.
+    var foldsCase: @Sendable (String) -> Bool = AtomicOutput.foldsCase
     /// Sources rendered at once, each with up to `BatchProducer.recipesAtOnce` of its recipes.
     var concurrency = 4
     /// Descriptor of the terminal to show the progress line on; nil for no progress line.
@@ -115,14 +126,20 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
                     }
                     let first = pulled
                     pulled += items.count
-                    for (number, item) in zip(first..., items) {
+                    let renders = renderer.renders(of: items)
+                    for (number, (item, render)) in zip(first..., zip(items, renders)) {
                         if let failure = item.failure {
                             waiting[number] = (item, .failure(failure))
                             continue
                         }
                         running[first, default: 0] += 1
                         group.addTask {
-                            let outcome = await renderer.render(source: item.source, recipe: item.canonical)
+                            let outcome = await render()
+                            guard number == first, options.manifest != nil else {
+                                return .rendered(number, first, item, outcome)
+                            }
+                            var item = item
+                            item.facts = await renderer.facts(of: item.source)
                             return .rendered(number, first, item, outcome)
                         }
                     }
@@ -183,6 +200,8 @@ struct BatchItem: Sendable {
     var hasSeveralRecipes: Bool
     /// Set when there is nothing to render.
     var failure: BatchFailure?
+    /// Set of a source's first item if a manifest is written.
+    var facts: SourceFacts?
 }
 
 /// Turns entries into items: all recipes of a source together, and each pair of source and recipe once.
@@ -198,7 +217,7 @@ final class BatchProducer: @unchecked Sendable {
     private var canonical: [ByteString: Result<String, BatchFailure>] = [:]
     private(set) var duplicates = 0
     private(set) var ownOutputs = 0
-    /// A source with more recipes is split into portions, so that few render at once however many a manifest names.
+    /// A source with more recipes is split into portions of about so many, so that few render at once however many a manifest names.
     static let recipesAtOnce = 16
 
     private let sources: SourceGuard
@@ -236,7 +255,16 @@ final class BatchProducer: @unchecked Sendable {
                 expand(source, recipes)
             }
         }
-        let items = Array(pending.prefix(Self.recipesAtOnce))
+        var count = min(pending.count, Self.recipesAtOnce)
+        // Sizes of one format stay together, to share a render if they can.
+        if count < pending.count, let ladder = FittedBox(pending[count].canonical)?.rest {
+            while count < min(pending.count, 2 * Self.recipesAtOnce),
+                FittedBox(pending[count].canonical)?.rest == ladder
+            {
+                count += 1
+            }
+        }
+        let items = Array(pending.prefix(count))
         pending.removeFirst(items.count)
         return items
     }

@@ -6,6 +6,14 @@ struct BatchSummary: Sendable, Hashable {
     /// Files written, and files that already held the same bytes.
     var written = 0
     var unchanged = 0
+    /// Items with the same name and bytes as an earlier item of their source. They share its file.
+    var repeated = 0
+    /// Outputs that got a digest in their names, since others had the names before, and the first of them.
+    private(set) var renamed = 0
+    private(set) var firstRenamed: OutputName?
+    /// Outputs of earlier runs that have lost their sources, without the `pruned` outputs that this run removed.
+    var orphans: [String] = []
+    var pruned = 0
     /// Items skipped because the same source and recipe came earlier in the input.
     var duplicates = 0
     /// Files left out because they are outputs of the batch, not sources.
@@ -69,9 +77,22 @@ struct BatchSummary: Sendable, Hashable {
         switch item.written {
         case true?: written += 1
         case false?: unchanged += 1
-        case nil: break
+        case nil:
+            if item.error == nil { repeated += 1 }
+            return
         }
         bytes += item.bytes ?? 0
+    }
+
+    /// Whether every input could be read to its end, and there was something in it.
+    var readAll: Bool {
+        let codes: [PipelineError.Code] = [.sourceNotFound, .badManifest, .badManifestLine]
+        return !isInterrupted && items > 0 && codes.allSatisfy { failures[$0.name] == nil }
+    }
+
+    mutating func keepRenamed(_ name: OutputName) {
+        renamed += 1
+        firstRenamed = firstRenamed ?? name
     }
 
     /// Keeps a failed item among the first, together with others of its source that fail for the same reason: they come
@@ -99,9 +120,23 @@ struct BatchSummary: Sendable, Hashable {
                 + " rendered \(outcomes[.rendered, default: 0]), failed \(failed)"
                 + (skipped > 0 ? ", skipped \(skipped) (no images)" : ""),
             "  files written \(written), unchanged \(unchanged)"
+                + (repeated > 0 ? ", same as another size or recipe \(repeated)" : "")
                 + (duplicates > 0 ? ", duplicates \(duplicates)" : "")
                 + (ownOutputs > 0 ? ", own outputs left out \(ownOutputs)" : ""),
         ]
+        if pruned > 0 { lines.append("  removed \(pruned), whose sources are gone") }
+        if !orphans.isEmpty {
+            lines.append("  outputs whose sources are gone: \(orphans.count); --prune removes them")
+            lines += orphans.prefix(Self.failuresShown).map { "    " + TextTable.plain($0) }
+            if orphans.count > Self.failuresShown { lines.append("    …") }
+        }
+        if let name = firstRenamed, let wanted = name.wanted {
+            lines.append(
+                "  \(Readable.count(renamed, "output was", "outputs were")) renamed, as others have the name: "
+                    + TextTable.plain("\(wanted) → \(name.path); ")
+                    + (name.mendedTemplate.map { "--name '\($0)' tells them apart" }
+                        ?? "set other names in the manifest"))
+        }
         let names = [
             ("hidden (--hidden takes them)", leftOut[.hidden]), ("of other programs", leftOut[.otherPrograms]),
             ("excluded", leftOut[.excluded]), ("links to nothing or to folders read already", leftOut[.uselessLink]),
@@ -133,6 +168,8 @@ struct BatchSummary: Sendable, Hashable {
         json.add("items", items)
         json.add("written", written)
         json.add("unchanged", unchanged)
+        json.add("repeated", repeated)
+        json.add("renamed", renamed)
         json.add("duplicates", duplicates)
         json.add("ownOutputs", ownOutputs)
         json.add("outcomes") { inner in
@@ -140,6 +177,8 @@ struct BatchSummary: Sendable, Hashable {
                 inner.add(outcome.rawValue, outcomes[outcome, default: 0])
             }
         }
+        json.add("orphans", texts: orphans)
+        json.add("pruned", pruned)
         json.add("leftOut") { inner in
             for reason in LeftOut.allCases { inner.add("\(reason)", leftOut[reason, default: 0]) }
         }

@@ -17,6 +17,7 @@ struct BatchCommand: AsyncParsableCommand {
               pipectl batch photos/ -r thumbnail:320x240 -o out
               pipectl batch urls.txt -r thumbnail:200:fill,circle,webp -r scaled:0.5 -o out
               pipectl batch photos/ -r thumbnail:200 -o out --gallery out/index.html
+              pipectl batch photos/ --srcset 320,640,1280 -o out --manifest images.json
               pipectl batch s3://photos/2026/ -r thumbnail:200 -o s3://small/2026
               find . -name '*.png' | pipectl batch - -r png -o out --name '{index}.{ext}'
               pipectl batch a.csv -o s3://small/2026 --queue redis://redis.example
@@ -46,10 +47,23 @@ struct BatchCommand: AsyncParsableCommand {
     var exclude: [String] = []
     @Flag(help: "Take names in folders that begin with a dot.")
     var hidden = false
+    @Flag(help: "Remove outputs that an earlier batch wrote and whose sources are gone.")
+    var prune = false
     @Flag(help: "Follow symbolic links in folders.")
     var followLinks = false
     @Option(help: ArgumentHelp("Write one line of JSON per item.", valueName: "file"), completion: .file())
     var report: String?
+    @Option(
+        help: ArgumentHelp("Widths of each picture in pixels, in place of recipes: 320,640,1280.", valueName: "widths"))
+    var srcset: String?
+    @Option(help: ArgumentHelp("Formats of --srcset (default avif,webp,jpeg).", valueName: "formats"))
+    var formats: String?
+    @Option(
+        help: ArgumentHelp("Write sizes, srcset texts, placeholders and colours as JSON.", valueName: "file"),
+        completion: .file())
+    var manifest: String?
+    @Option(help: ArgumentHelp("What URLs in the manifest begin with, for example /img/.", valueName: "text"))
+    var urlPrefix: String?
     @Option(help: ArgumentHelp("Write a contact sheet.", valueName: "file"), completion: .file())
     var gallery: String?
     @Option(
@@ -95,8 +109,11 @@ struct BatchCommand: AsyncParsableCommand {
         input.rule?.takesHidden = hidden
         input.rule?.exclusions = exclude
         input.followsLinks = followLinks
+        let recipe = try recipe + responsiveRecipes()
+        let name =
+            name ?? (srcset == nil ? nil : queue == nil ? "{stem}-{width}.{ext}" : "{stem}-{width}-{index}.{ext}")
         guard !recipe.isEmpty || input.mayCarryRecipes else {
-            throw CommandFailure(.usage, "no recipe: give -r RECIPE, or a manifest with recipes")
+            throw CommandFailure(.usage, "no recipe: give -r RECIPE, --srcset WIDTHS, or a manifest with recipes")
         }
         let folder = try outputBucket()
         if folder != nil || sources.contains(where: { BucketReader.folder($0) != nil }),
@@ -124,6 +141,18 @@ struct BatchCommand: AsyncParsableCommand {
         options.concurrency = (configuration.workers.count ?? RunConfiguration.processors) + 3
         options.isInterrupted = { Interruption.isRequested }
         options.goesOnWithReport = attach != nil
+        let inputs = sources.map { $0.firstRange(of: "://") == nil ? absolutePath($0) : $0 } + selection
+        options.record = configuration.pipeline.cacheFolder.map {
+            RecordOptions(
+                folder: $0 + "/batches",
+                inputs: sources.contains("-") ? nil : sha256Hex(inputs.joined(separator: "\0")), prunes: prune)
+        }
+        guard !prune || options.record != nil && folder == nil else {
+            throw CommandFailure(
+                .usage,
+                "--prune needs a cache folder, which knows what batches wrote, and an output folder of this machine")
+        }
+        options.manifest = manifest.map { ManifestOptions(path: $0, urlPrefix: urlPrefix ?? "") }
         if verbose.isOn, !common.quiet { options.onFailure = { Console.error("failed: " + $0) } }
         if !common.quiet, isatty(STDERR_FILENO) == 1 {
             options.progressDescriptor = STDERR_FILENO
@@ -139,6 +168,8 @@ struct BatchCommand: AsyncParsableCommand {
                 }
             }
             if let queue {
+                // Workers write the outputs.
+                options.record = nil
                 if options.progressDescriptor != nil { options.total = input.itemCount(defaultRecipes: recipe.count) }
                 return try await submit(input, options, to: queue, configuration)
             }
@@ -174,6 +205,21 @@ struct BatchCommand: AsyncParsableCommand {
         if plan.failures > 0 { throw ExitCode(ProgramExit.itemsFailed.rawValue) }
     }
 
+    /// The recipes of `--srcset` and `--formats`: all widths of the first format, then of the next.
+    private func responsiveRecipes() throws(CommandFailure) -> [String] {
+        guard let srcset else { return [] }
+        let texts = srcset.split(separator: ",", omittingEmptySubsequences: false).map { String($0).trimmed }
+        let widths = texts.compactMap { Int($0) }
+        guard widths.count == texts.count, widths.count <= 32, widths.allSatisfy({ (1...8192).contains($0) }) else {
+            throw CommandFailure(
+                .usage, "--srcset: expected at most 32 widths from 1 to 8192 such as 320,640,1280, not `\(srcset)`")
+        }
+        let formats = (formats ?? "avif,webp,jpeg").split(separator: ",", omittingEmptySubsequences: false)
+        return formats.flatMap { format in
+            Set(widths).sorted().map { "thumbnail:\($0)x,\(String(format).trimmed)" }
+        }
+    }
+
     /// What else decides on the inputs; empty by default.
     private var selection: [String] {
         let rule = exclude + (hidden ? ["--hidden"] : []) + (followLinks ? ["--follow-links"] : [])
@@ -190,8 +236,8 @@ struct BatchCommand: AsyncParsableCommand {
         defer { submitter.close() }
         let queued = QueueOptions(
             output: options.bucket == nil ? absolutePath(output) : output, cacheControl: cacheControl,
-            nameTemplate: name, policy: policy,
-            inputs: sha256Hex((sources + [""] + recipe + selection).joined(separator: "\0")))
+            nameTemplate: options.nameTemplate, policy: policy,
+            inputs: sha256Hex((sources + [""] + options.recipes + selection).joined(separator: "\0")))
         var attached: BatchState?
         do throws(BatchError) {
             if id == nil {
@@ -216,9 +262,15 @@ struct BatchCommand: AsyncParsableCommand {
     }
 
     func validate() throws {
+        guard srcset == nil || recipe.isEmpty else {
+            throw ValidationError("--srcset stands for recipes: give either --srcset or -r")
+        }
+        guard srcset != nil || formats == nil else { throw ValidationError("--formats needs --srcset") }
+        guard manifest != nil || urlPrefix == nil else { throw ValidationError("--url-prefix needs --manifest") }
         guard !exclude.contains("") else { throw ValidationError("--exclude needs a pattern such as *.psd") }
-        if dryRun, queue != nil || report != nil || gallery != nil || json {
-            throw ValidationError("--dry-run prints a plan: it takes no --queue, --report, --gallery and --json")
+        if dryRun, queue != nil || report != nil || gallery != nil || manifest != nil || prune || json {
+            throw ValidationError(
+                "--dry-run prints a plan: it takes no --queue, --report, --gallery, --manifest, --prune and --json")
         }
         if queue == nil {
             guard attach == nil, tries == nil, lease == nil, !submit else {
@@ -226,8 +278,9 @@ struct BatchCommand: AsyncParsableCommand {
             }
             return
         }
-        guard gallery == nil else {
-            throw ValidationError("--gallery cannot be made with --queue: workers have the pictures")
+        guard gallery == nil, manifest == nil, !prune else {
+            throw ValidationError(
+                "--gallery, --manifest and --prune do not go with --queue: workers have the pictures and write them")
         }
         guard !sources.contains("-") || attach == nil else {
             throw ValidationError("a batch from standard input cannot be gone on with")
@@ -280,5 +333,21 @@ struct PipelineBatch: BatchRendering {
         } catch {
             return .failure(BatchFailure(code: .invalidRecipe, message: "\(error)"))
         }
+    }
+
+    func facts(of source: BatchSource) async -> SourceFacts? {
+        var request = ImageRequest(ImageSource(source.source))
+        // A variant has just been made of what is cached.
+        request.policy = .cacheElseLoad
+        // A manifest does without what cannot be told.
+        guard let information = try? await pipeline.information(for: request) else { return nil }
+        var facts = SourceFacts(width: information.header.uprightWidth, height: information.header.uprightHeight)
+        facts.colour = information.colours?.palette.first ?? information.colours?.average
+        facts.thumbHash = information.colours?.thumbHash
+        request.recipe = try? Recipe("thumbnail:16x16,webp:30")
+        if request.recipe != nil, let picture = try? await pipeline.answer(request) {
+            facts.placeholder = "data:\(picture.mediaType);base64," + Base64.text(picture.bytes)
+        }
+        return facts
     }
 }

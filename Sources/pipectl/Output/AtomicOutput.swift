@@ -103,6 +103,17 @@ enum AtomicOutput {
         }
     }
 
+    /// Whether names in a folder are the same file if they differ in case alone, as on exFAT and many SMB shares. Creates
+    /// a temporary file to find out; false if that fails.
+    static func foldsCase(_ folder: String) -> Bool {
+        let name = ".pipectl-\(getpid())-\(String(UInt64.random(in: .min ... .max), radix: 16))-case.tmp"
+        let file = open("\(folder)/\(name)", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard file >= 0 else { return false }
+        close(file)
+        defer { unlink("\(folder)/\(name)") }
+        return access("\(folder)/\(name.uppercased())", F_OK) == 0
+    }
+
     /// Creates the folder and its missing parents.
     static func makeFolder(_ path: String) throws(FileError) {
         if path.isEmpty || mkdir(path, 0o777) == 0 { return }

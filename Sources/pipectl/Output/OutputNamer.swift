@@ -1,5 +1,6 @@
 import Pipeline
 import PipelineSupport
+import Variants
 
 struct OutputNaming: Sendable {
     /// The source as given.
@@ -15,6 +16,8 @@ struct OutputNaming: Sendable {
     var width: Int?
     var height: Int?
     var key: String?
+    /// SHA-256 of the variant.
+    var digest: String?
     /// Position of the source in the input, from 1.
     var index: Int
     /// Whether this source is rendered with more than one recipe.
@@ -26,34 +29,64 @@ struct NameError: Error, Sendable, Hashable, CustomStringConvertible {
     var description: String { message }
 }
 
-/// Names outputs by a template and never gives the same name twice.
+/// The name of an output, relative to the output folder.
+struct OutputName: Sendable, Hashable {
+    var path: String
+    /// The name that the template makes, if another output has it.
+    var wanted: String?
+    /// A template that tells the two outputs apart; nil for names that a manifest sets.
+    var mendedTemplate: String?
+    /// Whether another recipe of the same source has made the same bytes under this name.
+    var isRepeated = false
+}
+
+/// Names outputs by a template and never gives two outputs the same name.
 ///
-/// Names already given are remembered as 8-byte hashes, so that 100,000 of them take a few megabytes. The first item in
+/// Names already given are remembered as hashes, so that 100,000 of them take a few megabytes. The first item in
 /// input order keeps the plain name. A later item of another source gets `-` and 8 hexadecimal digits of SHA-256 of its
 /// source before the extension; a later recipe of the same source gets 8 digits of SHA-256 of source, line feed and
-/// recipe.
+/// recipe, unless it made the same bytes.
 struct OutputNamer {
     static let placeholders = ["stem", "ext", "dir", "width", "height", "key", "index", "recipe"]
 
-    private enum Part: Sendable { case text(String), placeholder(String) }
+    private enum Part: Sendable {
+        case text(String), placeholder(String)
+
+        /// Whether its value is known only after the render.
+        var isOfVariant: Bool {
+            if case .placeholder(let name) = self { ["width", "height", "key"].contains(name) } else { false }
+        }
+    }
 
     /// The template; nil to choose a default by the number of the source's recipes.
     private let template: [Part]?
+    private let written: String?
+    /// `suffix` is `-` and the recipe, as far as the extension does not say it.
     private static let defaultTemplates: (one: [Part], several: [Part]) = (
         [.placeholder("stem"), .text("."), .placeholder("ext")],
-        [.placeholder("stem"), .text("-"), .placeholder("recipe"), .text("."), .placeholder("ext")]
+        [.placeholder("stem"), .placeholder("suffix"), .text("."), .placeholder("ext")]
     )
-    /// The hash of each name given, mapped to the hash of the source that has it.
-    private var given: [Int: Int] = [:]
+    private struct Holder: Equatable {
+        /// Hashes of the source and of the variant's digest.
+        var source: Int
+        var content: Int?
+    }
+    /// The holder of each name, by the name's hash.
+    private var given: [Int: Holder] = [:]
+    private let foldsCase: Bool
     private static let componentLimit = 240
 
-    /// - Parameter template: nil for `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` for a source with several recipes.
-    init(template: String?) throws(NameError) {
+    /// - Parameters:
+    ///   - template: nil for `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` for a source with several recipes.
+    ///   - foldsCase: whether names that differ in case, or in how they compose accents, are the same file.
+    init(template: String?, foldsCase: Bool = false) throws(NameError) {
+        written = template
+        self.foldsCase = foldsCase
         self.template = try template.map { text throws(NameError) in try Self.parse(text) }
     }
 
-    /// The path of the next item's output, relative to the output folder; never outside it.
-    mutating func name(for item: OutputNaming) throws(NameError) -> String {
+    /// The name of the next item's output; never outside the output folder.
+    mutating func name(for item: OutputNaming) throws(NameError) -> OutputName {
         let own = try item.name.map { text throws(NameError) in try Self.parse(text) }
         let usual = item.hasSeveralRecipes ? Self.defaultTemplates.several : Self.defaultTemplates.one
         let parts = own ?? template ?? usual
@@ -65,23 +98,43 @@ struct OutputNamer {
             case .placeholder(let placeholder): text += value(placeholder, item)
             }
         }
-        let path = try contained(text)
-        let source = ByteString(item.source).hashValue
+        // `{dir}` is empty at the top of a folder. The template itself does not begin with a slash.
+        let path = try contained(String(decoding: text.utf8.drop { $0 == UInt8(ascii: "/") }, as: UTF8.self))
+        // Before the render, such names are not known.
+        let isOpen = item.width == nil && parts.contains(where: \.isOfVariant)
+        if isOpen { return OutputName(path: path) }
+        let holder = Holder(source: ByteString(item.source).hashValue, content: item.digest?.hashValue)
         let suffixes = [
             "", "-" + sha256Hex(item.source).prefix(8),
             "-" + sha256Hex(item.source + "\n" + item.recipe.canonical).prefix(8),
         ]
         // The second suffix is for a collision with another source, the third for another recipe of the same source.
-        let isOwn = given[ByteString(path).hashValue] == source
-        for suffix in isOwn ? [suffixes[2]] : suffixes {
+        let isOwn = given[hash(path)]?.source == holder.source
+        for suffix in isOwn ? ["", suffixes[2]] : suffixes {
             let candidate = Self.insert(suffix, into: path)
-            let hash = ByteString(candidate).hashValue
-            if given[hash] == nil {
-                given[hash] = source
-                return candidate
+            if let earlier = given[hash(candidate)] {
+                if earlier == holder, item.digest != nil { return OutputName(path: candidate, isRepeated: true) }
+                continue
             }
+            given[hash(candidate)] = holder
+            if suffix.isEmpty { return OutputName(path: candidate) }
+            let mended = own == nil ? mendedTemplate(hasSameSource: isOwn, item) : nil
+            return OutputName(path: candidate, wanted: path, mendedTemplate: mended)
         }
         throw NameError(message: "the name `\(path)` and its alternatives are already used by earlier items")
+    }
+
+    private func hash(_ path: String) -> Int {
+        // Upper case first: it folds more letters, and folding too many costs only a suffix.
+        foldsCase ? path.uppercased().lowercased().hashValue : ByteString(path).hashValue
+    }
+
+    private func mendedTemplate(hasSameSource: Bool, _ item: OutputNaming) -> String {
+        var text = written ?? (item.hasSeveralRecipes ? "{stem}-{recipe}.{ext}" : "{stem}.{ext}")
+        let added = (hasSameSource ? ["{recipe}", "{key}"] : ["{index}", "{key}"]).first { !text.contains($0) }
+        guard let added else { return text }
+        text.insert(contentsOf: "-" + added, at: text.firstRange(of: ".{ext}")?.lowerBound ?? text.endIndex)
+        return text
     }
 
     // MARK: Placeholders
@@ -118,6 +171,7 @@ struct OutputNamer {
         case "height": item.height.map(String.init) ?? "{height}"
         case "key": item.key ?? "{key}"
         case "index": String(item.index)
+        case "suffix": suffix(item)
         default: recipePart(item.recipe.written, item.recipe.canonical)
         }
     }
@@ -147,10 +201,28 @@ struct OutputNamer {
         return fallback.isEmpty ? "image" : String(fallback)
     }
 
+    /// `-` and the recipe without an output that the extension names: `-320x240` for `thumbnail:320x240,webp`.
+    private func suffix(_ item: OutputNaming) -> String {
+        var (written, canonical) = item.recipe
+        let last = canonical.split(separator: ",").last ?? ""
+        let parts = last.split(separator: ":", maxSplits: 1)
+        if !written.hasPrefix("@") || written.contains(","), let token = parts.first,
+            ImageFormat(rawValue: String(token))?.fileExtension == item.fileExtension
+        {
+            written = ""
+            canonical.removeLast(last.utf8.count)
+            if parts.count > 1 { canonical += parts[1] } else if canonical.last == "," { canonical.removeLast() }
+        }
+        let part = recipePart(written, canonical)
+        return part.isEmpty ? "" : "-" + part
+    }
+
     /// The preset's name if the recipe is a single preset; else the canonical text, made safe for a file name, without
     /// the word that most begin with: `300x200_fill` for `thumbnail:300x200:fill`.
     func recipePart(_ written: String, _ canonical: String) -> String {
-        if written.hasPrefix("@"), !written.contains(",") { return String(written.dropFirst()) }
+        if written.hasPrefix("@"), !written.contains(",") {
+            return written.dropFirst().split { $0.isWhitespace || $0 == "/" }.joined(separator: "_")
+        }
         var result: [UInt8] = []
         var isInRun = false
         for byte in canonical.utf8 {

@@ -144,8 +144,8 @@ struct QueueWorker: Sendable {
     private func lines(of entry: QueueEntry, _ queued: QueueOptions, _ run: Run) async -> [ItemJSON]? {
         let renderer = PipelineBatch(pipeline: pipeline, policy: queued.policy, outputs: nil)
         let outcomes = await withTaskGroup(of: (Int, BatchOutcome).self) { group in
-            for (number, item) in entry.items.enumerated() {
-                group.addTask { (number, await renderer.render(source: item.source, recipe: item.canonical)) }
+            for (number, render) in renderer.renders(of: entry.items).enumerated() {
+                group.addTask { (number, await render()) }
             }
             return await group.reduce(into: [Int: BatchOutcome]()) { $0[$1.0] = $1.1 }
         }
@@ -165,6 +165,8 @@ struct QueueWorker: Sendable {
             recipes: [], outputFolder: queued.output,
             nameTemplate: queued.template(hasSeveralRecipes: entry.hasSeveralRecipes),
             canonicalRecipe: { .success($0) })
+        // {index} and {key} tell names apart in any case.
+        options.foldsCase = { _ in false }
         if let store = pipeline.buckets, let folder = try? SourceURL(s3: queued.output, isFolder: true) {
             options.bucket = BucketOutput(store: store, folder: folder, cacheControl: queued.cacheControl)
         }
