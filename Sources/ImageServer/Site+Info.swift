@@ -25,7 +25,7 @@ extension Site {
         return ConditionalAnswer.response(
             VariantAnswer.response(
                 answer, varying: varying, naming: settings.tags.fields(of: answer.record), caching: caching,
-                expiry: grant.expiry, now: now()),
+                isAtHand: asked.isAtHand, expiry: grant.expiry, now: now()),
             to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }
 

@@ -251,9 +251,11 @@ public struct Site: Sendable {
                 .filter { $0.name.lowercased() != "content-length" }
             onInterim(ServerResponse(status: status, fields: kept))
         }
-        let original: OriginalResponse
+        var original: OriginalResponse
         asked.gate = settings.rate?.gate(request.client, now)
         do throws(PipelineError) { original = try await pipeline.original(for: asked) } catch { throw Problem(error) }
+        // A file has no time to live: each request looks whether it has changed.
+        if source.folder != nil { original.handling.timeToLive = nil }
         let answer = OriginalAnswer.response(original, passesAll: forwarded.areAll)
         if !changes { prepare(original, request, grant) }
         if changes { return answer }
@@ -297,7 +299,6 @@ public struct Site: Sendable {
             let url = try self.source(named: source)
             var asked = imageRequest(url, recipe, for: request)
             asked.negotiated = standIn.negotiated
-            if settings.playground, let sample = PageSample(source: source) { asked.source = sample.imageSource }
             let told = settings.freshness.control(preset: settings.recipes.preset(in: text))
             return try await answer(
                 asked, to: request, isNegotiated: isNegotiated, told: told, expiry: grant.expiry
@@ -342,7 +343,7 @@ public struct Site: Sendable {
             original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
         let answer = VariantAnswer.response(
             image, varying: varying, naming: naming(image, varying), caching: caching, told: told,
-            isOwnRoute: isOwnRoute, expiry: expiry, now: now())
+            isAtHand: asked.isAtHand, isOwnRoute: isOwnRoute, expiry: expiry, now: now())
         return ConditionalAnswer.response(
             answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }
@@ -358,12 +359,13 @@ public struct Site: Sendable {
         return problem.response(variesByAccept: variesByAccept, showsAll: isOperator(request), now: now())
     }
 
-    /// What is asked of the pipeline on behalf of a client.
+    /// Returns the request to the pipeline on behalf of a client. The page's samples are sources if the page is shown.
     func imageRequest(
         _ source: BaseURLs.Resolved, _ recipe: Recipe? = nil, for request: ServerRequest
     ) -> ImageRequest {
         var asked = ImageRequest(.url(source.text), recipe: recipe)
         asked.folder = source.folder
+        if settings.playground, let sample = PageSample(source: source.text) { asked.source = sample.imageSource }
         return completed(asked, for: request)
     }
 
@@ -435,4 +437,9 @@ public struct Site: Sendable {
             ? request.combined("pragma")?.lowercased().contains("no-cache") == true : control.has("no-cache")
         return asks ? .revalidate : settings.policy
     }
+}
+
+extension ImageRequest {
+    /// Whether the original is a file of this machine, or bytes that came with the request.
+    var isAtHand: Bool { if case .url = source { folder != nil } else { true } }
 }

@@ -11,15 +11,18 @@ enum VariantAnswer {
     ///   - varying: request fields that this answer depended on, as `Vary` names them.
     ///   - naming: fields that name the source, tags included.
     ///   - told: a `Cache-Control` in place of the one that follows from the original.
+    ///   - isAtHand: whether the original is a file or bytes of this machine, which have no time to live.
     ///   - isOwnRoute: whether the path is the program's: what its caches may not store is the client's alone, since no field
     ///     of the client's request need say so.
     ///   - expiry: Unix seconds from which the URL is refused, so that no cache in front keeps the answer for longer.
     ///   - now: Unix seconds.
     static func response(
         _ image: ImageResponse, varying: [String], naming: [HeaderField] = [], caching: CachingConfiguration,
-        told: String? = nil, isOwnRoute: Bool = false, expiry: Double? = nil, now: Double
+        told: String? = nil, isAtHand: Bool = false, isOwnRoute: Bool = false, expiry: Double? = nil, now: Double
     ) -> ServerResponse {
-        let handling = Self.handling(of: image, caching: caching, now: now).fieldValue()
+        var cached = Self.handling(of: image, caching: caching, now: now)
+        if isAtHand { cached.timeToLive = nil }
+        let handling = cached.fieldValue()
         var fields = [
             HeaderField("Content-Type", image.mediaType),
             // The digest of the body, so two results never share a validator.

@@ -1,5 +1,6 @@
 import CSandbox
 import Glibc
+import PipelineSupport
 import Synchronization
 
 /// A folder whose files are sources called `NAME:PATH`. Files are opened relative to the folder's descriptor, so renames and
@@ -122,7 +123,7 @@ package final class OpenFolder: Sendable, Hashable {
         }
     }
 
-    /// The files and folders of a folder with the lowest names above `after`, by bytes. Links and what `FolderRule` leaves
+    /// The first files and folders of a folder after the name `after`, in natural order. Links and what `FolderRule` leaves
     /// out are not among them. The folder is read as a stream, and no more than `most` names are held.
     package func entries(
         of path: String, after: [UInt8], most: Int
@@ -138,13 +139,13 @@ package final class OpenFolder: Sendable, Hashable {
             let type = Int(entry.pointee.d_type)
             withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
                 let name = bytes.prefix { $0 != 0 }
-                guard !Self.leavesOut(name), after.lexicographicallyPrecedes(name) else { return }
-                if kept.count == most, let last = kept.last, !name.lexicographicallyPrecedes(last.name) {
+                guard !Self.leavesOut(name), NaturalOrder.precedes(after, name) else { return }
+                if kept.count == most, let last = kept.last, !NaturalOrder.precedes(name, last.name) {
                     isAll = false
                     return
                 }
                 guard let isFolder = Self.isFolder(type, bytes, in: descriptor) else { return }
-                let at = kept.firstIndex { name.lexicographicallyPrecedes($0.name) } ?? kept.count
+                let at = kept.firstIndex { NaturalOrder.precedes(name, $0.name) } ?? kept.count
                 kept.insert(Entry(name: Array(name), isFolder: isFolder), at: at)
                 guard kept.count > most else { return }
                 kept.removeLast()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The page's folders in a browser: `folder_test.py SERVER [PICTURES]`.
 
-SERVER is the address of a running `pipectl serve FOLDER`; FOLDER has `a.jpg` (320 pixels or more wide), `notes.txt`, and `2026/ö b.webp`
-and 250 files in `many`. Screenshots are written into the folder PICTURES.
+SERVER is the address of a running `pipectl serve FOLDER`; FOLDER has `a.jpg` (320 pixels or more wide), `notes.txt`, `2026/ö b.webp`,
+250 files in `many`, and in `kinds` the pictures `a2.jpg` and `a10.jpg`, a damaged `cut.jpg`, a `fake.jpg` of text and a `logo.svg`. Screenshots are written into the folder PICTURES.
 Needs playwright and Debian's chromium (scripts/install-dependencies chromium).
 """
 import contextlib
@@ -16,13 +16,15 @@ expect.set_options(timeout=60_000)
 
 def browses(page, server, pictures, width):
     troubles = []
-    page.on("console", lambda message: troubles.append(message.text) if message.type in ("error", "warning") else None)
+    # The browser reports each answer that is an error by itself.
+    page.on("console", lambda message: troubles.append(message.text) if message.type in ("error", "warning")
+            and not any(text in message.text for text in ("415", "422")) else None)
     page.on("pageerror", lambda error: troubles.append(str(error)))
     page.goto(server + "/")
     # The folder is what the page begins with.
     expect(page.get_by_role("link", name="Folders")).to_have_attribute("aria-current", "page")
     tiles = page.locator("#folder-entries .tile")
-    expect(tiles).to_have_text(["2026", "a.jpg", "many", re.compile("notes.txt$")])
+    expect(tiles).to_have_text(["2026", "a.jpg", "kinds", "many", re.compile("TXT.*not a picture.*notes.txt$")])
     page.wait_for_function("() => [...document.querySelectorAll('#folder-entries img')].some((i) => i.naturalWidth > 0)")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     if pictures:
@@ -38,12 +40,29 @@ def browses(page, server, pictures, width):
     page.wait_for_function("() => document.getElementById('variant-image').naturalWidth > 0")
     expect(page.locator("#facts")).to_contain_text("webp")
     expect(page.locator("#snippet")).to_contain_text("pictures:2026%2F%25C3%25B6%2520b.webp")
+    expect(page.locator("#recipe")).to_have_value("thumbnail:600x400,auto")
+    expect(page.locator("#cache-sentence")).to_contain_text("from this folder")
+    expect(page.locator("#cache-status")).not_to_contain_text("ttl")
+    page.get_by_role("tab", name="pipectl").click()
+    expect(page.locator("#snippet")).to_have_text(re.compile(
+        r"# in the folder that this server calls pictures\npipectl get '2026/ö b.webp' .*-o 'ö b\.\w+'", re.S))
+    page.get_by_role("tab", name="Swift").click()
+    expect(page.locator("#snippet")).to_contain_text('for: "2026/ö b.webp"')
     if pictures:
         page.screenshot(path=f"{pictures}/opened-{width}.png")
 
     # Back to the folder it is from, and up.
     page.get_by_role("link", name="Folders").click()
     expect(tiles).to_have_text(["ö b.webp"])
+    page.locator("#folder-path a").first.click()
+    tiles.get_by_text("kinds").click()
+    expect(tiles).to_have_text([
+        "a2.jpg", "a10.jpg", re.compile("JPG.*damaged.*cut.jpg$"), re.compile("JPG.*not a picture.*fake.jpg$"),
+        re.compile("SVG.*not decoded here.*logo.svg$")])
+    expect(tiles.nth(4)).to_have_attribute("title", re.compile("`decoders`"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    if pictures:
+        page.screenshot(path=f"{pictures}/kinds-{width}.png")
     page.locator("#folder-path a").first.click()
     tiles.get_by_text("many").click()
     expect(tiles).to_have_count(200)

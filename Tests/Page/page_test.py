@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The page in a browser: `page_test.py SERVER ORIGIN [--token TOKEN] [--pictures FOLDER]`.
 
-SERVER is the address of a running `pipectl serve` with `allowUnsigned` and `sources.deny` of `denied.test`, TOKEN its `adminToken`, ORIGIN that of a server which has
+SERVER is the address of a running `pipectl serve` with `allowUnsigned`, `sources.deny` of `denied.test` and the preset `card`, `thumbnail:90x60:fill,jpeg:60`, TOKEN its `adminToken`, ORIGIN that of a server which has
 `dunes-2mp.jpg` and `meadow.tiff` of samples/originals. With `--pictures` screenshots are written into a folder.
 Needs playwright and Debian's chromium (scripts/install-dependencies chromium).
 """
@@ -401,6 +401,66 @@ def widths_are_what_srcset_says(visit, origin):
 
 
 @check
+def every_browser_gets_a_format_that_it_shows(visit, origin):
+    page = visit.open("thumbnail:300x200:fill,auto:70", "sample:dusk")
+    shows(page, "variant-image", 300)
+    page.get_by_role("tab", name="<picture>").click()
+    markup = page.locator("#snippet").inner_text()
+    found = page.evaluate("""async (markup) => {
+        const picture = new DOMParser().parseFromString(markup, "text/html").querySelector("picture");
+        const kinds = [];
+        for (const part of picture.children) {
+            for (const text of (part.srcset || part.getAttribute("src")).split(/,\\s+/)) {
+                const [url, width] = text.trim().split(/\\s+/);
+                const answer = await fetch(url);
+                const bitmap = await createImageBitmap(await answer.blob());
+                kinds.push([part.localName, part.type ?? "", answer.headers.get("content-type"), bitmap.width, width ?? ""]);
+            }
+        }
+        return kinds;
+    }""", markup)
+    # The original is a WebP, so that is what browsers without AVIF and WebP are given last.
+    for name, wanted, sent, natural, width in found:
+        assert name == "img" or wanted == sent and width == f"{natural}w", found
+    assert {kind[1] for kind in found} >= {"image/avif", "image/webp"} and found[-1][0] == "img", found
+    # A format that the recipe names is the last resort.
+    visit.recipe().fill("thumbnail:300x200:fill,jpeg:40")
+    expect(visit.facts("format").nth(2)).to_have_text("jpeg")
+    expect(page.locator("#snippet")).to_contain_text("thumbnail:300x200:fill,avif/")
+    expect(page.locator("#snippet")).to_contain_text("thumbnail:300x200:fill,jpeg:40/")
+    # So is a preset that has one; the other formats are made of its steps.
+    visit.recipe().fill("@card")
+    expect(page.locator("#snippet")).to_contain_text("thumbnail:90x60:fill,avif/")
+    expect(page.locator("#snippet")).to_contain_text("/@card/")
+    expect(visit.facts("dimensions").nth(2)).to_have_text("90 × 60")
+
+
+@check
+def something_stands_for_the_picture_while_it_loads(visit, origin):
+    for source in ("sample:dusk", origin + "/dunes-2mp.jpg"):
+        page = visit.open("thumbnail:300x200:fill,webp", source)
+        shows(page, "variant-image", 300)
+        page.get_by_role("tab", name="Placeholder").click()
+        snippet = page.locator("#snippet")
+        expect(snippet).to_contain_text("data-thumbhash")
+        markup = snippet.inner_text()
+        info = page.evaluate("(path) => fetch(path).then((answer) => answer.json())",
+                             "/info/unsigned/" + urllib.parse.quote(source, safe=""))
+        assert f"background: #{info['averageColour']}" in markup and f'data-thumbhash="{info["thumbhash"]}"' in markup
+        tiny = re.search(r"url\((data:image/webp;base64,[^)]+)\)", markup).group(1)
+        assert len(tiny) < 500, len(tiny)
+        # The page's policy forbids to show it here.
+        size = page.context.new_page().evaluate("""async (uri) => {
+            const image = new Image(); image.src = uri; await image.decode();
+            return [image.naturalWidth, image.naturalHeight]; }""", tiny)
+        assert size == [16, 11], size
+        # It follows the recipe.
+        visit.recipe().fill("thumbnail:90x90:fill,webp")
+        expect(snippet).to_contain_text("thumbnail:90x90:fill,webp")
+        expect(snippet).to_contain_text("data-thumbhash")
+
+
+@check
 def the_divider_moves(visit, origin):
     page = visit.open("thumbnail:300,webp", "sample:meadow")
     shows(page, "variant-image", 300)
@@ -516,18 +576,21 @@ def the_caches_show_and_are_purged(visit, origin):
         "(path) => fetch(path)", f"/variant/unsigned/thumbnail:{edge},webp/" + urllib.parse.quote(source, safe=""))
     expect(misses).not_to_have_text(str(before))
     expect(page.locator("figure", has=page.get_by_text(f"thumbnail:{edge}x{edge},webp"))).to_be_visible()
-    # Without the token nothing is purged, and the page says why.
+    # Without a token there is no button that could purge, and with a wrong one the page says why it fails.
     visit.expected += ["401 (Unauthorized)", "403 (Forbidden)", "404 (Not Found)"]
-    card.get_by_role("button", name="Purge source").click()
-    card.get_by_role("button", name="Purge original and variants?").click()
-    expect(card.locator(".note")).not_to_have_text("")
+    expect(card.get_by_role("button", name="Open")).to_be_visible()
+    expect(card.get_by_role("button", name="Purge source")).to_be_hidden()
     page.get_by_role("textbox", name="Admin token").fill("secret-of-the-test")
     page.get_by_role("button", name="Use").click()
     expect(page.locator("#token-state")).to_contain_text("until this tab closes")
+    card.get_by_role("button", name="Purge source").click()
+    card.get_by_role("button", name="Purge original and variants?").click()
+    expect(card.locator(".note")).not_to_have_text("")
     kept = page.evaluate("[JSON.stringify(sessionStorage), JSON.stringify(localStorage), document.cookie, location.href]")
     assert "secret-of-the-test" in kept[0] and not any("secret" in text for text in kept[1:]), kept
     page.get_by_role("button", name="Forget").click()
     assert "secret-of-the-test" not in page.evaluate("JSON.stringify(sessionStorage)")
+    expect(card.get_by_role("button", name="Purge source")).to_be_hidden()
     card.get_by_role("button", name="Open").click()
     expect(visit.recipe()).to_have_value("thumbnail:90x90,webp")
     shows(page, "variant-image", 90)

@@ -69,17 +69,20 @@ export function serverTimings(text) {
 /**
  * What `Cache-Status` (RFC 9211) says, in a sentence.
  *
- * @param isSample the source is the server's own, so nothing is asked of an origin, and nothing expires
+ * @param place `sample` for a picture of the server's own, `folder` for a file in one of its folders: nothing is asked of
+ *   an origin, and nothing expires
  */
-export function cacheSentence(text, isSample) {
+export function cacheSentence(text, place) {
   if (!text) return "The answer has no Cache-Status.";
   const parameters = Object.fromEntries(
     text.split(";").slice(1).map((part) => part.trim().split("=")).map(([key, value]) => [key, value ?? true]));
-  const fresh = parameters.ttl === undefined || isSample ? ""
+  const fresh = parameters.ttl === undefined || place ? ""
     : Number(parameters.ttl) >= 0 ? `, fresh for ${parameters.ttl} s` : ", no longer fresh";
   if (parameters.hit) {
     const detail = { memory: "memory", disk: "the disk", remote: "the bucket", rendered: "a stored original" }[parameters.detail];
-    if (parameters.detail === "rendered" && isSample) return "Rendered of the server's own sample.";
+    if (parameters.detail === "rendered" && place === "sample") return "Rendered of the server's own sample.";
+    if (parameters.detail === "rendered" && place === "folder") return "Rendered: the file is from this folder.";
+    if (detail && place === "folder") return `Hit: answered from ${detail}; the file is from this folder and has not changed.`;
     if (parameters.detail === "rendered") return `The original was cached, the variant was rendered${fresh}.`;
     return `Hit: answered from ${detail ?? parameters.detail ?? "the cache"}${fresh}.`;
   }

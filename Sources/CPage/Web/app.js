@@ -7,10 +7,12 @@ import { stepFields } from "./fields.js";
 import { Catalogue, exampleStep, parseRecipe, parseStep, stepText } from "./grammar.js";
 import { FolderView, folderLink, folderOf } from "./folder.js";
 import { score, scoreText } from "./score.js";
-import { segment, snippets, variantPath } from "./snippets.js";
+import { fileOf, segment, snippets, stemOf, variantPath } from "./snippets.js";
 import { View, clamped } from "./view.js";
 
 const START = "thumbnail:600x400:fill:gravity=attention,rounded-mask:24,auto";
+/** The recipe that a folder's pictures are opened with. */
+const START_OF_FOLDER = "thumbnail:600x400,auto";
 
 class Page {
   constructor(catalogue, accept) {
@@ -46,7 +48,9 @@ class Page {
     this.buildSource();
     this.buildRecipe();
     this.tabs = tabList(byID("snippet-tabs"), [
-      ["url", "URL"], ...(catalogue.unsigned ? [["html", "HTML"]] : []), ["pipectl", "pipectl"], ["swift", "Swift"],
+      ["url", "URL"],
+      ...(catalogue.unsigned ? [["html", "HTML"], ["picture", "<picture>"], ["placeholder", "Placeholder"]] : []),
+      ["pipectl", "pipectl"], ["swift", "Swift"],
     ], (name) => {
       this.snippet = name;
       this.showSnippet();
@@ -61,7 +65,8 @@ class Page {
     window.addEventListener("hashchange", () => this.navigate());
     byID("unsigned-off").hidden = catalogue.unsigned;
     const state = new URLSearchParams(location.hash.replace(/^#/, ""));
-    this.take(state.get("recipe") ?? START, state.get("source") ?? `sample:${catalogue.samples[0]?.name ?? ""}`);
+    const start = catalogue.folders.length > 0 ? START_OF_FOLDER : START;
+    this.take(state.get("recipe") ?? start, state.get("source") ?? `sample:${catalogue.samples[0]?.name ?? ""}`);
     this.navigate();
     // Before here, what a visitor types or presses would be lost.
     for (const id of ["source", "load", "add-step", "accept", "recipe"]) byID(id).disabled = false;
@@ -178,6 +183,19 @@ class Page {
       .join(",");
   }
 
+  /** The steps that are on. A preset that has an output is written out, without the output. */
+  get stepTexts() {
+    const expanded = (text) => text.split(",").map((step) => {
+      const preset = step.startsWith("@") ? this.catalogue.preset(step.slice(1)) : undefined;
+      return preset === undefined ? step : expanded(preset);
+    }).join(",");
+    const isOutput = (step) => this.catalogue.entry(step.name)?.role === "output";
+    return this.steps.filter((step) => !step.isOff).map(stepText).filter(Boolean).flatMap((text) => {
+      const all = parseRecipe(expanded(text), this.catalogue);
+      return all.some(isOutput) ? all.filter((step) => !isOutput(step)).map(stepText) : [text];
+    });
+  }
+
   add(name) {
     const entry = this.catalogue.entry(name);
     const step = exampleStep(entry, this.catalogue);
@@ -282,7 +300,8 @@ class Page {
       if (this.shownSource !== source) await this.loadOriginal(source, abort.signal);
       const variant = await decoded(await picture(variantPath(recipe, source), options));
       if (abort.signal.aborted) return URL.revokeObjectURL(variant.url);
-      Object.assign(variant, { recipe, isSample: source.startsWith("sample:") });
+      const place = source.startsWith("sample:") ? "sample" : this.isOfFolder ? "folder" : null;
+      Object.assign(variant, { recipe, place });
       this.hold("variant", variant);
       this.showFailure(variant.size ? null : new Failure(
         "This browser cannot show the format", `The answer is ${variant.type}; it can be saved from its URL.`));
@@ -298,7 +317,10 @@ class Page {
       if (abort.signal.aborted) return;
       this.showFailure(error);
     } finally {
-      if (this.running === abort) byID("stage").removeAttribute("aria-busy");
+      if (this.running === abort) {
+        byID("stage").removeAttribute("aria-busy");
+        this.showPlaceholder();
+      }
     }
   }
 
@@ -319,12 +341,8 @@ class Page {
 
   /** What the variant would be without loss; nothing if the server does not make it. */
   async loadReference(source, signal) {
-    const expanded = (text) => text.split(",")
-      .map((step) => step.startsWith("@") ? expanded(this.catalogue.preset(step.slice(1)) ?? step) : step).join(",");
-    const steps = parseRecipe(expanded(this.recipe), this.catalogue)
-      .filter((step) => this.catalogue.entry(step.name)?.role !== "output").map(stepText);
     // Plain `png` may take a palette over, and lose colours with it.
-    const recipe = [...steps, "png:lossless"].join(",");
+    const recipe = [...this.stepTexts, "png:lossless"].join(",");
     const known = this.pictures.reference;
     if (known?.recipe === recipe && known.source === source) return;
     try {
@@ -453,9 +471,9 @@ class Page {
     byID("output-bytes").textContent = [bytesText(variant.blob.size), variant.score && scoreText(variant.score)]
       .filter(Boolean).join(" · ");
     const download = byID("download");
-    const stem = this.source.split(/[?#]/)[0].split(/[/:]/).pop().replace(/\.\w+$/, "") || "picture";
+    const stem = stemOf(this.source);
     Object.assign(download, { hidden: false, href: variant.url, download: `${stem}.${format(variant).replace("jpeg", "jpg")}` });
-    byID("cache-sentence").textContent = cacheSentence(variant.cacheStatus, variant.isSample);
+    byID("cache-sentence").textContent = cacheSentence(variant.cacheStatus, variant.place);
     byID("cache-status").textContent = variant.cacheStatus ?? "";
     this.showTimings(variant);
     byID("fields").replaceChildren(...variant.fields.map(([name, value]) =>
@@ -484,27 +502,49 @@ class Page {
     const isSample = this.sample !== undefined;
     const shown = this.pictures.variant?.type.replace("image/", "");
     const name = this.output?.name ?? "auto";
+    const endsInPreset = !this.recipe.startsWith(this.stepTexts.join(","));
+    const isOpen = (name === "auto" || name === "original") && !endsInPreset;
     this.snippets = snippets({
       base: root.href, recipe: this.recipe, source: this.source,
-      publicSource: isSample ? root.href + this.sample.path
-        : this.isOfFolder ? `${root.href}original/unsigned/${segment(this.source)}` : this.source,
+      publicSource: isSample ? root.href + this.sample.path : this.isOfFolder ? fileOf(this.source) : this.source,
+      folder: this.isOfFolder ? this.source.split(":")[0] : null,
       isUnsigned: this.catalogue.unsigned, size: this.pictures.variant?.size, original: this.pictures.original?.size,
       format: name === "auto" || name === "original" ? shown : name,
       closedRecipe: name === "auto" && shown ? this.closedRecipe(shown) : this.recipe,
+      formats: ["avif", "webp"].filter((format) => this.catalogue.entry(format)).map((format) => ({
+        format, recipe: this.closedRecipe(format, isOpen),
+      })),
+      fallbackRecipe: isOpen ? this.closedRecipe("original") : this.recipe,
     });
-    byID("snippet").textContent = this.snippets[this.snippet ?? "url"];
+    if (this.snippet === "placeholder") this.showPlaceholder();
+    else byID("snippet").textContent = this.snippets[this.snippet ?? "url"];
+  }
+
+  /** Shows what can stand for the picture while it loads; asks the server once the picture is there. */
+  async showPlaceholder() {
+    if (this.snippet !== "placeholder") return;
+    const { recipe, source } = this;
+    byID("snippet").textContent = "…";
+    if (byID("stage").hasAttribute("aria-busy")) return;
+    const answers = await Promise.allSettled([
+      ask(`info/unsigned/${segment(source)}`).then((answer) => answer.json()),
+      ask(variantPath([...this.stepTexts, "thumbnail:16x16", "webp:40"].join(","), source)).then((answer) => answer.arrayBuffer()),
+    ]);
+    if (this.snippet !== "placeholder" || this.recipe !== recipe || this.source !== source) return;
+    const [info, tiny] = answers.map((answer) => answer.value);
+    byID("snippet").textContent = this.snippets.placeholder(info, tiny)
+      || answers.map((answer) => answer.reason.detail ?? answer.reason.title).join("\n");
   }
 
   /** The recipe in a format of its own in place of `auto`: programs elsewhere name no formats that they accept. */
-  closedRecipe(format) {
-    const given = this.output ? stepText(this.output).split(":").slice(1) : [];
+  closedRecipe(format, keepsOptions = true) {
+    const given = this.output && keepsOptions ? stepText(this.output).split(":").slice(1) : [];
     const isNumber = (slot, value) => value === "" || slot.words.includes(value) || !Number.isNaN(Number(value));
     const taken = given.filter((argument) => {
       const { slots, values } = parseStep(`${format}:${argument}`, this.catalogue);
       return slots?.every((slot, at) => slot.kind !== "number" || isNumber(slot, values[at]));
     });
-    return [...this.steps.filter((step) => !step.isOff).map(stepText), [format, ...taken].join(":")].filter(Boolean)
-      .join(",");
+    return [...this.stepTexts, [format, ...taken].join(":")].join(",");
   }
 
   async copy() {

@@ -41,6 +41,8 @@ export class CacheView {
     const isKnown = sessionStorage.getItem(TOKEN) !== null;
     byID("token-state").textContent = isKnown ? "A token is kept until this tab closes." : "No token is set.";
     byID("forget-token").hidden = !isKnown;
+    // Without a token a purge is refused.
+    byID("recent").classList.toggle("closed", !isKnown);
   }
 
   /** Begins or stops to read. */

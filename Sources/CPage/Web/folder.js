@@ -73,12 +73,30 @@ export class FolderView {
       h("a", { class: "tile", title: name, href }, h("div", { class: "frame soft" }, frame), name);
     if (isFolder) return tile(folderLink(source), icon("folder"));
     const href = `#${new URLSearchParams({ source, recipe: this.recipe })}`;
-    if (!this.catalogue.unsigned || !PICTURE.test(name)) return tile(href, name.split(".").at(-1));
-    // A file that is no picture has its name alone.
-    const image = h("img", { alt: "", loading: "lazy", onerror: () => image.remove() });
+    const kind = name.includes(".") ? name.split(".").at(-1).toUpperCase() : "";
+    if (!PICTURE.test(name)) return tile(href, note(kind, "not a picture"));
+    if (!this.catalogue.unsigned) return tile(href, note(kind, ""));
+    const image = h("img", { alt: "", loading: "lazy", onerror: () => explain(image, source, kind) });
     image.src = new URL(variantPath(THUMBNAIL, source), root).href;
     return tile(href, image);
   }
+}
+
+const note = (kind, text) => h("p", { class: "kind" }, h("strong", {}, kind), h("span", {}, text));
+
+/** Says in place of a thumbnail why there is none. */
+async function explain(image, source, kind) {
+  let [text, detail] = ["no thumbnail", ""];
+  try {
+    await ask(variantPath(THUMBNAIL, source));
+  } catch (error) {
+    detail = error.detail ?? error.title;
+    const isForeign = /not an image/.test(detail);
+    const problem = error.type?.split(":").at(-1);
+    text = { "not-an-image": isForeign ? "not a picture" : "not decoded here", undecodable: "damaged" }[problem] ?? error.title;
+  }
+  image.closest(".tile").title = detail;
+  image.replaceWith(note(kind, text));
 }
 
 /** A part of a path as people read it; its bytes need not be UTF-8. */

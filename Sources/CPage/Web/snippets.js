@@ -8,6 +8,20 @@ const swiftText = (text) => `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\
 export const segment = (text) =>
   encodeURIComponent(text).replace(/%(3A|2C|3D|40|2B)/g, (escape) => decodeURIComponent(escape));
 
+/** The path of a file below its folder, as people write it: `2026/ö b.webp` for `pictures:2026/%C3%B6%20b.webp`. */
+export function fileOf(source) {
+  const path = source.slice(source.indexOf(":") + 1);
+  try {
+    return decodeURIComponent(path);
+  } catch {
+    return path;
+  }
+}
+
+/** The name of a source without its folders and extension. */
+export const stemOf = (source) =>
+  fileOf(`:${source.split(/[?#]/)[0].split(/[/:]/).pop().replace(/\.\w+$/, "")}`).replaceAll("/", "-") || "picture";
+
 export const variantPath = (recipe, source) => `variant/unsigned/${segment(recipe || "auto")}/${segment(source)}`;
 
 /**
@@ -33,31 +47,53 @@ export function widths(recipe, size, original) {
  * @param base where the site is mounted
  * @param recipe text; may be empty
  * @param source as in a path of this server: a URL or `sample:NAME`
- * @param publicSource the same for programs elsewhere: a URL
+ * @param publicSource the same for programs elsewhere: a URL, or the path of a file in `folder`
+ * @param folder the server's name of the folder that has the file; null for other sources
  * @param size the variant's, if it is known
  * @param format the one that is shown, if it is known
  * @param closedRecipe the recipe for programs, which get the format that is shown; browsers choose theirs
+ * @param formats `[{ format, recipe }]` for `<picture>`, best first
+ * @param fallbackRecipe for browsers that know none of these formats
  * @param isUnsigned whether the server answers URLs without a signature; else the command that signs one stands for it
  */
-export function snippets({ base, recipe, source, publicSource, size, original, format, closedRecipe, isUnsigned }) {
+export function snippets({
+  base, recipe, source, publicSource, folder, size, original, format, closedRecipe, formats, fallbackRecipe, isUnsigned,
+}) {
   const url = (text) => base + variantPath(text, source);
-  const name = (source.split(/[?#]/)[0].split(/[/:]/).pop() || "picture").replace(/\.\w+$/, "");
   const isPrivate = /^https?:\/\/(127\.|localhost|\[::1\])/.test(publicSource);
   const extension = format === "jpeg" ? "jpg" : format || "img";
-  const set = widths(recipe, size, original);
+  const sizes = size ? `sizes="(max-width: ${size.width}px) 100vw, ${size.width}px"` : "";
+  /** `srcset` and `sizes` of a recipe in all widths; without other widths what `alone` makes of its URL. */
+  const set = (text, gap, alone = () => "") => {
+    const all = widths(text, size, original);
+    const texts = all.map((own) => `${htmlText(url(own.recipe))} ${own.width}w`);
+    return all.length > 0 ? `srcset="${texts.join(`,\n${" ".repeat(gap + 8)}`)}"\n${" ".repeat(gap)}${sizes}` : alone(htmlText(url(text)));
+  };
+  const image = (text, style = "") => `<img src="${htmlText(url(text))}"${attributes} alt=""${style}>`;
   const sign = `pipectl sign variant ${shellText(recipe || "auto")} ${shellText(source)}`;
   const attributes = size ? ` width="${size.width}" height="${size.height}"` : "";
   return {
     url: isUnsigned ? url(recipe) : sign,
     html: [
       "<img", `  src="${htmlText(url(recipe))}"`,
-      set.length > 0 && `  srcset="${set.map((own) => `${htmlText(url(own.recipe))} ${own.width}w`).join(",\n          ")}"\n`
-        + `  sizes="(max-width: ${size.width}px) 100vw, ${size.width}px"`,
-      ` ${attributes} alt="" loading="lazy">`,
+      set(recipe, 2) && `  ${set(recipe, 2)}`, ` ${attributes} alt="" loading="lazy">`,
     ].filter(Boolean).join("\n"),
+    picture: [
+      "<picture>",
+      ...formats.map((own) =>
+        `  <source type="image/${own.format}"\n    ${set(own.recipe, 4, (only) => `srcset="${only}"`)}>`),
+      `  ${image(fallbackRecipe, ' loading="lazy"')}`, "</picture>",
+    ].join("\n"),
+    /** Of an answer of `/info` and the bytes of a tiny WebP, each undefined if the server does not give it. */
+    placeholder: (info, tiny) => [
+      info?.averageColour && ["the average colour", ` style="background: #${info.averageColour}"`],
+      tiny && ["a tiny picture", ` style="background: center / cover url(data:image/webp;base64,${
+        btoa(String.fromCharCode(...new Uint8Array(tiny)))})"`],
+      info?.thumbhash && ["a ThumbHash, which a script draws", ` data-thumbhash="${info.thumbhash}"`],
+    ].filter(Boolean).map(([title, attribute]) => `<!-- ${title} -->\n${image(recipe, attribute)}`).join("\n\n"),
     pipectl: [
-      `pipectl get ${shellText(publicSource)}`, closedRecipe && `-r ${shellText(closedRecipe)}`,
-      isPrivate && "--set allowPrivateAddresses=true", `-o ${shellText(`${name}.${extension}`)}`,
+      `${folder ? `# in the folder that this server calls ${folder}\n` : ""}pipectl get ${shellText(publicSource)}`, closedRecipe && `-r ${shellText(closedRecipe)}`,
+      isPrivate && "--set allowPrivateAddresses=true", `-o ${shellText(`${stemOf(source)}.${extension}`)}`,
     ].filter(Boolean).join(" \\\n    "),
     swift: [
       "import Pipeline", "",

@@ -24,7 +24,10 @@ extension CommandTests {
             defer { images.stop() }
             let token = "the-token-of-this-test"
             try await RunningServer.with(
-                ["sources.deny=denied.test", "masks=\(Samples.folder)/masks"],
+                [
+                    "sources.deny=denied.test", "masks=\(Samples.folder)/masks",
+                    #"presets={"card":"thumbnail:90x60:fill,jpeg:60"}"#,
+                ],
                 environment: ["PIPECTL_ADMIN_TOKEN=" + token]
             ) { server in
                 let origin = images.url("/x").dropLast(2)
@@ -66,6 +69,12 @@ extension CommandTests {
                 _ = folder.write(
                     try #require(ScratchFolder.bytes(at: Samples.original(sample))), to: "pictures/" + name)
             }
+            let whole = try #require(ScratchFolder.bytes(at: Samples.original("meadow-small.jpg")))
+            let drawing = "<svg xmlns='http://www.w3.org/2000/svg' width='9' height='6'/>"
+            for (name, bytes) in [
+                ("a10.jpg", whole), ("a2.jpg", whole), ("cut.jpg", Array(whole.prefix(3_000))),
+                ("fake.jpg", Array("no picture".utf8)), ("logo.svg", Array(drawing.utf8)),
+            ] { _ = folder.write(bytes, to: "pictures/kinds/" + name) }
             for number in 0..<250 { _ = folder.write("x", to: "pictures/many/\(number).txt") }
             _ = folder.write("x", to: "pictures/notes.txt")
             let server = try await RunningServer.start(
