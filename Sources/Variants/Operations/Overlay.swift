@@ -232,7 +232,7 @@ extension OverlayDistances {
     /// Always with the `x`.
     var text: String { "\(x.text)x\(y.text)" }
 
-    /// The distances in words, for explanations.
+    /// The distances, as explanations show them.
     var spoken: String { x == y ? x.spoken : "\(x.spoken) across and \(y.spoken) down" }
 
     /// Multiplies whole pixels. A distance other than 0 stays at least one pixel.
