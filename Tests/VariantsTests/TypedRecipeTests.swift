@@ -69,7 +69,7 @@ import Testing
         UInt32(colour.red) << 16 | UInt32(colour.green) << 8 | UInt32(colour.blue)
     }
 
-    private static func radius(_ length: EdgeLength) -> Recipe.Radius {
+    private static func length(_ length: EdgeLength) -> Recipe.Length {
         switch length {
         case .pixels(let pixels): .pixels(pixels)
         case .share(let share): .percent(share * 100)
@@ -90,7 +90,7 @@ import Testing
                 resample: step.resample, light: step.light)
         case let step as Scaled: return recipe.scaled(step.factor, light: step.light)
         case let step as RoundedMask:
-            let radii = step.radii.map(radius)
+            let radii = step.radii.map(length)
             return recipe.roundedMask(radii[0], radii[1], radii[2], radii[3])
         case is Circle: return recipe.circle()
         case let step as NamedMask: return recipe.mask(step.name, step.fit)
@@ -114,7 +114,20 @@ import Testing
             return recipe.extend(step.margins[0], step.margins[1], step.margins[2], step.margins[3])
         case let step as Border: return recipe.border(step.width, number(step.colour))
         case let step as Overlay:
-            return recipe.overlay(step.name, gravity: step.gravity, opacity: step.opacity, scale: step.scale)
+            let size: Recipe.OverlaySize =
+                switch step.size {
+                case .factor(let factor): .factor(factor)
+                case .share(let share): .percent(share * 100)
+                case .box(let box): .box(box.width, box.height)
+                }
+            let least = step.least.map { ($0.width, $0.height) }
+            if let gap = step.gap {
+                return recipe.tiledOverlay(
+                    step.name, opacity: step.opacity, size: size, gap: (length(gap.x), length(gap.y)), from: least)
+            }
+            return recipe.overlay(
+                step.name, gravity: step.gravity, opacity: step.opacity, size: size,
+                offset: (length(step.offset.x), length(step.offset.y)), from: least)
         default:
             Issue.record("\(type(of: step).token) has no typed method")
             return recipe

@@ -27,19 +27,36 @@ extension Recipe {
     /// The directions of `flip`.
     public enum Axes: String, Sendable, CaseIterable { case horizontal = "h", vertical = "v", both = "hv" }
 
-    /// A radius in pixels (a literal, or `.pixels`), or in percent of the picture's smaller edge.
-    public struct Radius: Sendable, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral {
+    /// A radius or distance in pixels (a literal, or `.pixels`), or in percent of the picture's smaller edge.
+    public struct Length: Sendable, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral {
         let text: String
 
-        /// Pixels, 0…8192.
-        public static func pixels(_ value: Double) -> Radius { Radius(text: number(value)) }
-        /// Percent of the smaller edge, 0…100.
-        public static func percent(_ value: Double) -> Radius { Radius(text: number(value) + "pct") }
+        /// Pixels, 0…8192; the offset of an overlay may be negative.
+        public static func pixels(_ value: Double) -> Length { Length(text: signed(value)) }
+        /// Percent of the smaller edge, 0…100; the offset of an overlay may be negative.
+        public static func percent(_ value: Double) -> Length { Length(text: signed(value) + "pct") }
+        private static func signed(_ value: Double) -> String { value < 0 ? "-" + number(-value) : number(value) }
         init(text: String) { self.text = text }
         /// Pixels, as a literal.
         public init(integerLiteral value: Int) { self = .pixels(Double(value)) }
         /// Pixels, as a literal.
         public init(floatLiteral value: Double) { self = .pixels(value) }
+    }
+
+    /// How large an overlay is drawn.
+    public struct OverlaySize: Sendable {
+        let text: String
+
+        /// A factor of the overlay's own size, 0.01…100.
+        public static func factor(_ value: Double) -> OverlaySize { OverlaySize(text: "scale=" + number(value)) }
+        /// Percent of the picture's width and height into which the overlay is fitted, 0.01…100.
+        public static func percent(_ value: Double) -> OverlaySize {
+            OverlaySize(text: "scale=" + number(value) + "pct")
+        }
+        /// A box in pixels into which the overlay is fitted, edges 1…8192; with one edge nil, only the other counts.
+        public static func box(_ width: Int?, _ height: Int?) -> OverlaySize {
+            OverlaySize(text: "fit=" + Recipe.box(width, height))
+        }
     }
 
     /// An option of an output. A literal is a quality, 1…100: `.webp(80, .maxBytes(20_000))`.
@@ -72,6 +89,10 @@ extension Recipe {
     /// A number as recipe text. Parsing refuses the text of a negative or infinite number, or of one that is too large.
     fileprivate static func number(_ value: Double) -> String {
         value >= 0 && value < 1e9 ? PlainNumber.text(value) : "\(value)"
+    }
+
+    fileprivate static func box(_ width: Int?, _ height: Int?) -> String {
+        (width.map(String.init) ?? "") + "x" + (height.map(String.init) ?? "")
     }
 
     private static func colour(_ value: UInt32, alpha: UInt8 = 255) -> String {
@@ -121,7 +142,7 @@ extension Recipe {
         focus: (x: Double, y: Double)? = nil, resample: RenderQuality? = nil, light: RenderLight? = nil
     ) -> Recipe {
         adding(
-            "thumbnail", "\(width.map { "\($0)" } ?? "")x\(height.map { "\($0)" } ?? "")",
+            "thumbnail", Self.box(width, height),
             mode == .fit ? nil : mode.rawValue, up ? "up" : nil, gravity.map { "gravity=" + $0.rawValue },
             focus.map { "focus=\(Self.number($0.x))x\(Self.number($0.y))" },
             resample.map { "resample=" + $0.rawValue }, light.map { "light=" + $0.rawValue })
@@ -138,7 +159,7 @@ extension Recipe {
     }
 
     /// Rounds the corners: one radius for all, or four clockwise from top left.
-    public func roundedMask(_ radii: Radius...) -> Recipe {
+    public func roundedMask(_ radii: Length...) -> Recipe {
         adding("rounded-mask", radii.map(\.text).joined(separator: ":"))
     }
 
@@ -192,11 +213,34 @@ extension Recipe {
     /// Adds a frame of 1…8192 pixels around the picture, which grows.
     public func border(_ width: Int, _ colour: UInt32) -> Recipe { adding("border", "\(width)", Self.colour(colour)) }
 
-    /// Lays a picture of the overlay folder over this one, scaled by a factor of its own size.
-    public func overlay(_ name: String, gravity: Gravity = .centre, opacity: Double = 1, scale: Double = 1) -> Recipe {
+    /// Lays a picture of the overlay folder over this one.
+    ///
+    /// `Recipe.thumbnail(800, 600).overlay("logo", gravity: .southEast, size: .percent(20), offset: (.percent(3), .percent(3)))`
+    ///
+    /// - Parameters:
+    ///   - offset: how far the overlay is moved inwards from the sides that `gravity` names; right and down along other axes.
+    ///   - least: the least width and height of a picture that gets the overlay, 1…8192 pixels; nil for any.
+    public func overlay(
+        _ name: String, gravity: Gravity = .centre, opacity: Double = 1, size: OverlaySize = .factor(1),
+        offset: (x: Length, y: Length)? = nil, from least: (width: Int?, height: Int?)? = nil
+    ) -> Recipe {
         adding(
-            "overlay", name, "gravity=" + gravity.rawValue, "opacity=" + Self.number(opacity),
-            "scale=" + Self.number(scale))
+            "overlay", name, "gravity=" + gravity.rawValue, "opacity=" + Self.number(opacity), size.text,
+            offset.map { "offset=\($0.x.text)x\($0.y.text)" }, least.map { "from=" + Self.box($0.width, $0.height) })
+    }
+
+    /// Covers this picture with copies of a picture of the overlay folder.
+    ///
+    /// - Parameters:
+    ///   - gap: the space between copies.
+    ///   - least: the least width and height of a picture that gets the overlay, 1…8192 pixels; nil for any.
+    public func tiledOverlay(
+        _ name: String, opacity: Double = 1, size: OverlaySize = .factor(1), gap: (x: Length, y: Length)? = nil,
+        from least: (width: Int?, height: Int?)? = nil
+    ) -> Recipe {
+        adding(
+            "overlay", name, "tile", "opacity=" + Self.number(opacity), size.text,
+            gap.map { "gap=\($0.x.text)x\($0.y.text)" }, least.map { "from=" + Self.box($0.width, $0.height) })
     }
 
     /// Ends as JPEG.

@@ -149,16 +149,16 @@ enum SettingCatalogue {
             "fleet.seconds", \.fleetSeconds, .number(0.1...60),
             "what a machine knows of purges is relied on this long; one that was stopped for longer asks before it answers"
         ),
-    ]
-
-    private static let rendering: [Setting] = [
-        Setting(
-            "render.workers", \.workers.count, .integerOrZero(0...1024),
         Setting(
             "queue", \.queue, .redis,
             "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] of batch --queue and worker if they name none, and the password if "
                 + "they name the same server; empty: fleet.redis",
             isSecret: true),
+    ]
+
+    private static let rendering: [Setting] = [
+        Setting(
+            "render.workers", \.workers.count, .integerOrZero(0...1024),
             "concurrent renders; 0: one more than processors, because workers also spend time copying and waiting",
             unlessServing: OtherDefault(
                 RunConfiguration.processors, as: "as many as processors",
