@@ -1,5 +1,5 @@
 import Pipeline
-import PipelineFetching
+package import PipelineFetching
 
 /// Names for URLs, so that a source may be written `name:path`.
 public struct BaseURLs: Sendable, Hashable {
@@ -66,11 +66,11 @@ public struct BaseURLs: Sendable, Hashable {
     }
 
     /// What a source stands for.
-    struct Resolved: Sendable {
+    package struct Resolved: Sendable {
         /// A URL, or a file's name.
-        var text: String
+        package var text: String
         /// The folder that has the file.
-        var folder: OpenFolder?
+        package var folder: OpenFolder?
     }
 
     /// The names of folders.
@@ -84,7 +84,7 @@ public struct BaseURLs: Sendable, Hashable {
     /// one of the names.
     ///
     /// - Throws: `Problem`: 400 for a path that leads out of the base URL.
-    func resolved(_ source: String) throws(Problem) -> Resolved {
+    package func resolved(_ source: String) throws(Problem) -> Resolved {
         // Neither a scheme nor a name can hold a slash (RFC 3986 §4.2).
         if let usual, !source.utf8.prefix(while: { $0 != UInt8(ascii: "/") }).contains(UInt8(ascii: ":")) {
             return try resolved("\(usual):\(source.hasPrefix("/") ? source.dropFirst() : source[...])")
@@ -110,7 +110,7 @@ public struct BaseURLs: Sendable, Hashable {
 
     /// Whether a source has the form `name:path`, whatever names there are. A path that begins with `//` does not count: it
     /// would be a URL's, which may hold credentials.
-    static func mayName(_ source: String) -> Bool {
+    package static func mayName(_ source: String) -> Bool {
         guard let colon = source.utf8.firstIndex(of: UInt8(ascii: ":")) else { return false }
         return isName(String(source[..<colon])) && !source[colon...].dropFirst().hasPrefix("//")
     }

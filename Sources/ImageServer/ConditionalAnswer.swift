@@ -16,8 +16,10 @@ enum ConditionalAnswer {
         let stored = StoredResponse(status: answer.status, fields: answer.fields, requestTime: now, responseTime: now)
         switch Preconditions.evaluate(requestFields: fields, response: stored, isOrigin: isOrigin) {
         case .notModified:
-            return ServerResponse(
+            var unchanged = ServerResponse(
                 status: 304, fields: Preconditions.notModifiedFields(answer.fields), note: answer.note)
+            unchanged.picture = answer.picture
+            return unchanged
         case .preconditionFailed:
             var refusal = Problem(.preconditionFailed).response(now: now)
             refusal.fields += answer.fields.filter { $0.name.lowercased() == "vary" }

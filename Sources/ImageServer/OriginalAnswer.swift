@@ -43,6 +43,7 @@ enum OriginalAnswer {
             HeaderField("Via", "1.1 pipeline"),
         ]
         var answer = ServerResponse(status: original.status, fields: fields, body: original.body, note: handling)
+        answer.picture = AnswerPicture(original.record)
         answer.file = original.file.map { ServerResponse.FilePart(file: $0, range: 0..<$0.count) }
         return answer
     }

@@ -15,6 +15,8 @@ public struct PreparedAnswer: Sendable {
     public let length: Int
     /// What the log says beside the status.
     public let note: String?
+    /// The picture that a GET carries, for the log.
+    package let picture: AnswerPicture?
 }
 
 /// What a request must not have, and what of it selects a prepared answer. Anything else asks in full.
@@ -103,6 +105,7 @@ final class PreparedAnswers: Sendable {
         /// What it takes at most, with two heads and the record they are made of.
         let bytes: Int
         private let length: Int
+        private let picture: AnswerPicture?
         /// The answer without its body, at a time, from a tier.
         let response: @Sendable (_ now: Double, _ tier: TierName) -> ServerResponse
         private let heads = Mutex(Heads())
@@ -119,7 +122,9 @@ final class PreparedAnswers: Sendable {
             self.fresh = fresh
             self.length = length
             self.response = response
-            let fields = response(fresh.lowerBound, .memory).fields
+            let first = response(fresh.lowerBound, .memory)
+            let fields = first.fields
+            picture = first.picture
             validators = fields.filter { ["ETag", "Last-Modified"].contains($0.name) }
             etag = fields.first("etag")
             bytes = fields.reduce(1_024) { $0 + 4 * ($1.name.utf8.count + $1.value.utf8.count) }
@@ -139,7 +144,8 @@ final class PreparedAnswers: Sendable {
                 }
                 return PreparedAnswer(
                     status: isUnchanged ? 304 : 200, head: isUnchanged ? heads.notModified : heads.whole,
-                    body: isUnchanged || query.isHead ? [] : body, length: isUnchanged ? 0 : length, note: heads.note)
+                    body: isUnchanged || query.isHead ? [] : body, length: isUnchanged ? 0 : length, note: heads.note,
+                    picture: picture)
             }
         }
 

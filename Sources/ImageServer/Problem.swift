@@ -28,7 +28,7 @@ package struct Problem: Error, Sendable, Hashable {
 
     let kind: Kind
     /// What happened this time and what would help; never anything of the server's inside.
-    let detail: String?
+    package let detail: String?
     /// What happened, for the log alone, where the client is not to know it.
     var logged: String?
     /// Methods for `Allow`, where that is what was wrong.

@@ -41,6 +41,8 @@ package struct ServerResponse: Sendable, Hashable {
     package var file: FilePart?
     /// What the log says beside the status: how the caches dealt with it, or an error's code.
     package var note: String?
+    /// The picture that it gives, for the log; nil for other answers.
+    package var picture: AnswerPicture?
     /// The trace's, for the log, if a tracer has told it.
     package var traceID: String?
 

@@ -9,7 +9,8 @@ extension Site {
     func purge(_ source: String, _ mode: PurgeMode?, _ request: ServerRequest) async throws(Problem) -> ServerResponse {
         try AdminToken.check(settings.adminToken, request.fields)
         var order = PurgeOrder()
-        try order.add(source: source, settings.baseURLs, pipeline.ownName(_:isPrefix:))
+        try order.add(
+            source: source, settings.baseURLs, pipeline.ownName(_:isPrefix:), mountPoint: settings.mountPoint)
         if request.method == "DELETE" {
             guard mode != .soft else {
                 throw Problem(.malformedRequest, "DELETE removes at once; PURGE makes stale (`mode=soft`)")
@@ -24,10 +25,13 @@ extension Site {
     /// `POST /purge` with what to purge as JSON.
     func purge(_ request: ServerRequest) async throws(Problem) -> ServerResponse {
         try AdminToken.check(settings.adminToken, request.fields)
-        return try await purge(try PurgeOrder(json: request.body, settings.baseURLs, pipeline.ownName(_:isPrefix:)))
+        return try await purge(
+            try PurgeOrder(
+                json: request.body, settings.baseURLs, pipeline.ownName(_:isPrefix:), mountPoint: settings.mountPoint))
     }
 
     private func purge(_ order: PurgeOrder) async throws(Problem) -> ServerResponse {
+        let unknown = await pipeline.unknown(among: order.sources)
         let result: PurgeResult
         do throws(PipelineError) { result = try await order.carryOut(pipeline) } catch { throw Problem(error) }
         var json = JSONText()
@@ -37,6 +41,7 @@ extension Site {
         json.add("originals", result.originals)
         json.add("variants", result.variants)
         json.add("bytes", result.bytes)
+        if !unknown.isEmpty { json.add("unknown", texts: unknown) }
         if !result.unconfirmed.isEmpty { json.add("unconfirmed", texts: result.unconfirmed.map(\.description)) }
         return ServerResponse(
             status: 200, fields: ServerResponse.ownFields("application/json", now: now()),
@@ -62,8 +67,10 @@ struct PurgeOrder: Sendable {
     /// - Parameters:
     ///   - baseURLs: names with which sources may begin.
     ///   - own: the stored name of a text that names a program's own original, or the beginning of such names.
+    ///   - mountPoint: the path before all paths of the server.
     init(
-        json bytes: [UInt8], _ baseURLs: BaseURLs = .none, _ own: (String, Bool) -> String? = { _, _ in nil }
+        json bytes: [UInt8], _ baseURLs: BaseURLs = .none, _ own: (String, Bool) -> String? = { _, _ in nil },
+        mountPoint: String = ""
     ) throws(Problem) {
         let value: JSONValue
         do throws(JSONParser.Malformed) { value = try JSONParser.parse(bytes) } catch { throw Self.bad("\(error)") }
@@ -74,7 +81,9 @@ struct PurgeOrder: Sendable {
             case ("mode", .string("hard")): mode = mode == .variantsOnly ? mode : .hard
             case ("variantsOnly", .bool(let isSet)): if isSet { mode = .variantsOnly }
             case ("sources", let value):
-                for text in try Self.texts(value, member) { try add(source: text, baseURLs, own) }
+                for text in try Self.texts(value, member) {
+                    try add(source: text, baseURLs, own, mountPoint: mountPoint)
+                }
             case ("prefixes", let value):
                 for text in try Self.texts(value, member) { try add(prefix: text, baseURLs, own) }
             case ("hosts", let value): for text in try Self.texts(value, member) { try add(host: text) }
@@ -110,14 +119,16 @@ struct PurgeOrder: Sendable {
         return texts
     }
 
-    /// - Parameter text: an http(s) URL, or `mask:` or `overlay:` and a name.
-    mutating func add(source text: String, _ baseURLs: BaseURLs, _ own: (String, Bool) -> String?) throws(Problem) {
+    /// - Parameter text: an http(s) URL, `name:path`, a path of the server, or `mask:` or `overlay:` and a name.
+    mutating func add(
+        source text: String, _ baseURLs: BaseURLs, _ own: (String, Bool) -> String?, mountPoint: String
+    ) throws(Problem) {
         if text.hasPrefix("mask:") {
             masks.insert(String(text.dropFirst(5)))
         } else if text.hasPrefix("overlay:") {
             overlays.insert(String(text.dropFirst(8)))
         } else {
-            let source = try baseURLs.resolved(text)
+            let source = try baseURLs.named(text, mountPoint: mountPoint)
             do throws(PipelineError) {
                 let known = source.folder == nil ? own(source.text, false) : source.text
                 let name = if let known { known } else { try ImageSource.url(source.text).recordName() }

@@ -57,7 +57,9 @@ enum VariantAnswer {
             OriginalAnswer.sandbox,
             HeaderField("Date", HTTPDate.text(unixSeconds: Int(now))),
         ]
-        return ServerResponse(status: 200, fields: fields, body: image.bytes, note: handling)
+        var answer = ServerResponse(status: 200, fields: fields, body: image.bytes, note: handling)
+        answer.picture = AnswerPicture(image)
+        return answer
     }
 
     private static func forbidsSharing(_ control: String) -> Bool {

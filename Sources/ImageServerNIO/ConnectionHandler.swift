@@ -284,9 +284,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         guard case .answering(let admission, _) = state else { return }
         if isDraining { endsAfterAnswer = true }
         let response = claim.admitted(response, isHead: admission.request.isHead, now: setup.site.now())
-        log(
-            admission.request, admission.version, status: response.status, bytes: response.length, note: response.note,
-            traceID: response.traceID)
+        log(admission.request, admission.version, RequestLog.Answer(response))
         send(
             response, isHead: admission.request.isHead, keepsAlive: !endsAfterAnswer,
             announcesKeepAlive: admission.announcesKeepAlive && !endsAfterAnswer)
@@ -298,7 +296,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         lingers = true
         queue.removeAll()
         let response = problem.response(now: setup.site.now())
-        log(nil, nil, status: response.status, bytes: isHead ? 0 : response.length, note: response.note)
+        log(nil, nil, RequestLog.Answer(response, isHead: isHead))
         send(response, isHead: isHead, keepsAlive: false, announcesKeepAlive: false)
     }
 
@@ -308,9 +306,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let refusal = claim.holds(hit.body[...]) ? nil : AnswerClaim.refusal.response(now: setup.site.now())
         if setup.observers.isActive {
             let request = ServerRequest(method: Self.name(of: head.method), target: head.uri, fields: fields)
-            log(
-                request, "HTTP/1.1", status: refusal?.status ?? hit.status, bytes: refusal?.length ?? hit.length,
-                note: refusal?.note ?? hit.note)
+            log(request, "HTTP/1.1", refusal.map { RequestLog.Answer($0) } ?? RequestLog.Answer(hit))
         }
         if let refusal { return send(refusal, isHead: false, keepsAlive: true, announcesKeepAlive: false) }
         send(hit.body[...], nil, after: hit.head)
@@ -480,16 +476,14 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
     }
 
-    private func log(
-        _ request: ServerRequest?, _ version: String?, status: Int, bytes: Int, note: String?, traceID: String? = nil
-    ) {
+    private func log(_ request: ServerRequest?, _ version: String?, _ answer: RequestLog.Answer) {
         guard setup.observers.isActive else { return }
         let duration = request == nil ? Duration.zero : began.duration(to: .now)
-        setup.observers.record(request?.target, status: status, bytes: bytes, duration) {
+        setup.observers.record(request?.target, status: answer.status, bytes: answer.bytes, duration) {
             var entry = RequestLog.Entry(
-                client: client(request?.fields ?? []) ?? "-", request: request, status: status, bytes: bytes,
-                note: note, milliseconds: duration / .milliseconds(1))
-            (entry.time, entry.version, entry.traceID) = (setup.site.now(), version, traceID)
+                client: client(request?.fields ?? []) ?? "-", request: request, answer,
+                milliseconds: duration / .milliseconds(1))
+            (entry.time, entry.version) = (setup.site.now(), version)
             return entry
         }
     }

@@ -47,6 +47,16 @@ extension ImagePipeline {
         return isScheme ? text : SourceURL(text, ofAny: admit.ownSchemes)?.normalised
     }
 
+    /// Those of these stored names that this machine has no record of, sorted.
+    package func unknown(among names: Set<String>) async -> [String] {
+        var unknown: [String] = []
+        for name in names.sorted() {
+            let found = await tiers.records(of: admit.names.name(name), again: tiers.folder != nil)
+            if found.records.isEmpty { unknown.append(name) }
+        }
+        return unknown
+    }
+
     package func purge(
         names: Set<String>, prefixes: [String], mode: PurgeMode
     ) async throws(PipelineError) -> PurgeResult {

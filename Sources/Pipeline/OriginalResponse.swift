@@ -131,6 +131,7 @@ extension OriginalResponse {
             handling: CacheHandling(
                 isHit: true, timeToLive: Int(remaining.rounded(.down)), detail: tier.description),
             responseTime: record.response.responseTime)
+        self.record = record
         isPicture = record.header.map { $0.format != .svg } ?? false
     }
 }

@@ -188,18 +188,21 @@ import Variants
     @Test func `a line of the log has no credentials and stays one line`() {
         let target = "/variant/unsigned/png%0A/http%3A%2F%2Fuser%3Asecret%40h%2Fa"
         let line = RequestLog.line(
-            .init(client: "::1", request: ServerRequest(target: target), status: 200, bytes: 7, milliseconds: 1.25))
+            .init(
+                client: "::1", request: ServerRequest(target: target),
+                .init(ServerResponse(status: 200, body: Array("picture".utf8))), milliseconds: 1.25))
         #expect(line == "::1 GET /variant/png%0A/http://h/a 200 7 1.25ms")
         let broken = RequestLog.line(
             .init(
-                client: "::1", request: ServerRequest(target: "/original/x/http://u:secret@h?w=1"), status: 400,
-                bytes: 0,
-                note: "invalid-source", milliseconds: 0))
+                client: "::1", request: ServerRequest(target: "/original/x/http://u:secret@h?w=1"),
+                .init(ServerResponse(status: 400, note: "invalid-source")), milliseconds: 0))
         #expect(broken == "::1 GET /original/… 400 0 0ms invalid-source")
         for (source, shown) in [
             ("photos%3Aa%2Fb%402x.jpg%3Fv=1", "photos:a/b@2x.jpg?v=1"), ("sample:dusk", "sample:dusk"),
             ("o:a%0Ab\"%20c", "o:a%0Ab%22%20c"), ("ftp:%2F%2Fu:secret@h", "…"), ("http:%2Fu:secret@h", "…"),
-            ("data:secret", "…"), ("-:a", "…"), ("plain", "…"),
+            ("data:secret", "…"), ("-:a", "…"), ("%2F%2Fu:secret@h", "…"), ("a%2Fb:c@d", "…"),
+            // Below the default base.
+            ("plain", "plain"), ("cats%2F1@2x%20b.jpg", "cats/1@2x%20b.jpg"), ("cats/1.jpg", "cats/1.jpg"),
         ] { #expect(RequestLog.shown("/info/unsigned/" + source) == "/info/" + shown) }
     }
 }

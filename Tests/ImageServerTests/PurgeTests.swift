@@ -192,6 +192,42 @@ import Testing
         }
     }
 
+    @Test func `a purge takes every name of a source, and says which are unknown`() async throws {
+        let fields = [HeaderField("Authorization", "Bearer " + Self.token)]
+        try await Self.with { bench in
+            var settings = bench.site.settings
+            settings.baseURLs = try BaseURLs(["photos": bench.origin.url("/")], usual: "photos")
+            settings.mountPoint = "/images"
+            let site = Site(pipeline: bench.pipeline, settings: settings, now: bench.site.now)
+            func ask(_ target: String, _ method: String = "GET", body: String = "") async -> String {
+                var request = ServerRequest(method: method, target: target, fields: fields + [HeaderField("Host", "a")])
+                request.body = Array(body.utf8)
+                return String(decoding: await site.respond(to: request).body, as: UTF8.self)
+            }
+            let url = bench.origin.url("/a.jpg")
+            for name in [
+                url, "photos:a.jpg", "a.jpg", "/images/variant/unsigned/png/photos:a.jpg?v=2", "/original/a.jpg",
+                "/variant/png/\(url)",
+            ] {
+                _ = await ask("/variant/unsigned/png/photos:a.jpg")
+                let answer = await ask(
+                    "/purge", "POST", body: #"{"sources":["\#(name)","photos:none.jpg"],"mode":"hard"}"#)
+                #expect(answer.contains(#""sources":1,"records":1"#), "\(name) \(answer)")
+                #expect(answer.contains(#""unknown":["\#(bench.origin.url("/none.jpg"))"]"#), "\(answer)")
+            }
+            #expect(await ask("/source/photos:a.jpg", "DELETE").contains(#""unknown":["\#(url)"]"#))
+            _ = await ask("/variant/unsigned/png/photos:a.jpg")
+            #expect(await !ask("/source/photos:a.jpg", "PURGE").contains("unknown"))
+        }
+        try await Self.with(hasFolder: false) { bench in
+            _ = await bench.ask(bench.variant())
+            for isUnknown in [false, true] {
+                let answer = await bench.ask(bench.source(), "DELETE", fields)
+                #expect(String(decoding: answer.body, as: UTF8.self).contains("unknown") == isUnknown)
+            }
+        }
+    }
+
     @Test func `a query other than a mode is a 400, and DELETE is never soft`() async throws {
         try await Self.with { bench in
             let fields = [HeaderField("Authorization", "Bearer " + Self.token)]

@@ -120,6 +120,24 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        ("/variant/unsigned/thumbnail%3A300/http:%2F%2Fh%2Fa%3Fb", "thumbnail:300", "http://h/a?b"),
+        ("/images/original/unsigned/photos:a/b.jpg?v=2", nil, "photos:a/b.jpg"),
+        ("/info/web.C1xNNHBxNpKXQ9MRYr4LzjIQDgC5z9x9Pe7amleMKiI/cats%2F1.jpg?exp=9", nil, "cats/1.jpg"),
+        // These are from a log.
+        ("/variant/thumbnail:300/http://h/a?b", "thumbnail:300", "http://h/a?b"),
+        ("/variant/a%2Cb/photos:a/b%20c.jpg", "a,b", "photos:a/b%20c.jpg"), ("/original/cats/1.jpg", nil, "cats/1.jpg"),
+        ("/variant/unsigned", nil, nil), ("/health", nil, nil), ("/source/a", nil, nil), ("variant/a/b/c", nil, nil),
+        ("http://h/variant/a/b/c", nil, nil), ("/home/a.jpg", nil, nil),
+    ])
+    func `a path of the server names a source as a browser or a log shows it`(
+        _ text: String, _ recipe: String?, _ source: String?
+    ) throws {
+        let path = try ServedPath(text, mountPoint: "/images")
+        #expect(path?.recipe == recipe && path?.source == source)
+        #expect(throws: Problem.self) { try ServedPath("/original/unsigned/%zz", mountPoint: "") }
+    }
+
     @Test(arguments: [("", ""), ("Zg", "f"), ("Zg==", "f"), ("Zm8", "fo"), ("Zm9v", "foo"), ("Zm9vYg", "foob")])
     func `base64url is read as RFC 4648 has it`(_ text: String, _ plain: String) {
         #expect(PercentText.base64URLDecoded(text) == Array(plain.utf8))

@@ -103,7 +103,7 @@
             if let hit = setup.site.hit(method: head.method.rawValue, target: head.uri, fields: fields) {
                 guard claim.holds(hit.body[...]) else { return refuse(AnswerClaim.refusal) }
                 let request = ServerRequest(method: head.method.rawValue, target: head.uri, fields: fields)
-                log(request, status: hit.status, bytes: hit.length, note: hit.note)
+                log(request, RequestLog.Answer(hit))
                 return send(hit.status, Self.fields(of: hit.head), hit.body[...], nil)
             }
             do throws(Problem) {
@@ -152,16 +152,14 @@
         private func answered(_ response: ServerResponse) {
             guard case .answering(let admission, _) = state else { return }
             let response = claim.admitted(response, isHead: admission.request.isHead, now: setup.site.now())
-            log(
-                admission.request, status: response.status, bytes: response.length, note: response.note,
-                traceID: response.traceID)
+            log(admission.request, RequestLog.Answer(response))
             send(response, isHead: admission.request.isHead)
         }
 
         /// Answers what is no proper request; what is still to come of it is not read.
         private func refuse(_ problem: Problem) {
             let response = problem.response(now: setup.site.now())
-            log(nil, status: response.status, bytes: response.length, note: response.note)
+            log(nil, RequestLog.Answer(response))
             send(response, isHead: false)
         }
 
@@ -264,14 +262,14 @@
             }
         }
 
-        private func log(_ request: ServerRequest?, status: Int, bytes: Int, note: String?, traceID: String? = nil) {
+        private func log(_ request: ServerRequest?, _ answer: RequestLog.Answer) {
             guard setup.observers.isActive else { return }
             let duration = request == nil ? Duration.zero : began.duration(to: .now)
-            setup.observers.record(request?.target, status: status, bytes: bytes, duration) {
+            setup.observers.record(request?.target, status: answer.status, bytes: answer.bytes, duration) {
                 var entry = RequestLog.Entry(
-                    client: client(request?.fields ?? []) ?? "-", request: request, status: status, bytes: bytes,
-                    note: note, milliseconds: duration / .milliseconds(1))
-                (entry.time, entry.traceID) = (setup.site.now(), traceID)
+                    client: client(request?.fields ?? []) ?? "-", request: request, answer,
+                    milliseconds: duration / .milliseconds(1))
+                entry.time = setup.site.now()
                 entry.version = request == nil ? nil : "HTTP/2.0"
                 return entry
             }

@@ -17,7 +17,10 @@ struct ExplainCommand: AsyncParsableCommand {
               pipectl explain https://example.org/a.jpg --field 'Accept-Language: de'
             """)
 
-    @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"), completion: .file())
+    @Argument(
+        help: ArgumentHelp(
+            "An http(s) URL, a file, NAME:PATH of baseURLs, or a path of the server (/variant/...).",
+            valueName: "source"), completion: .file())
     var source: String
     @Option(
         name: .shortAndLong, help: ArgumentHelp("The recipe of the variant.", valueName: "recipe"), completion: .recipe)
@@ -36,8 +39,8 @@ struct ExplainCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try common.configuration()
-        var request = ImageRequest(ImageSource(source))
-        if let recipe { request.recipe = try Recipe(usage: recipe, presets: try configuration.recipePresets()) }
+        let named = try NamedSource(source, common.collectedSettings())
+        var request = try named.request(recipe, presets: configuration.recipePresets())
         request.policy = policy
         for text in fields {
             guard let colon = text.firstIndex(of: ":"), colon > text.startIndex else {

@@ -15,7 +15,10 @@ struct GetCommand: AsyncParsableCommand {
               pipectl get https://example.org/photo.jpg > photo.jpg
             """)
 
-    @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"), completion: .file())
+    @Argument(
+        help: ArgumentHelp(
+            "An http(s) URL, a file, NAME:PATH of baseURLs, or a path of the server (/variant/...).",
+            valueName: "source"), completion: .file())
     var source: String
     @Option(
         name: .shortAndLong, help: ArgumentHelp("The recipe to apply; see `pipectl recipes`.", valueName: "recipe"),
@@ -43,11 +46,9 @@ struct GetCommand: AsyncParsableCommand {
                 .usage, "refusing to write an image to a terminal; give -o FILE or redirect the output")
         }
         let configuration = try common.configuration()
-        let presets = try configuration.recipePresets()
-        var request = ImageRequest(ImageSource(source))
-        if let recipe {
-            request.recipe = try Recipe(usage: recipe, presets: presets).ending(for: output)
-        }
+        let named = try NamedSource(source, common.collectedSettings())
+        var request = try named.request(recipe, presets: configuration.recipePresets())
+        request.recipe = request.recipe?.ending(for: output)
         request.policy = policy
         try await common.withPipeline(configuration) { try await deliver(request, $0) }
     }

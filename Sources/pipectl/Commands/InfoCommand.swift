@@ -10,7 +10,10 @@ struct InfoCommand: AsyncParsableCommand {
         abstract: "Show an original's format, size, camera, digest, freshness and colours.",
         discussion: "Examples:\n  pipectl info photo.jpg\n  pipectl info https://example.org/photo.jpg --json")
 
-    @Argument(help: ArgumentHelp("An http(s) URL or a file.", valueName: "source"), completion: .file())
+    @Argument(
+        help: ArgumentHelp(
+            "An http(s) URL, a file, NAME:PATH of baseURLs, or a path of the server (/variant/...).",
+            valueName: "source"), completion: .file())
     var source: String
     @Flag(help: "One JSON object.")
     var json = false
@@ -22,9 +25,9 @@ struct InfoCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try common.configuration()
+        let request = try NamedSource(source, common.collectedSettings()).request
         try await common.withPipeline(configuration) { pipeline in
             do throws(PipelineError) {
-                let request = ImageRequest(ImageSource(source))
                 let information = try await Interruption.cancelling { () async throws(PipelineError) in
                     try await pipeline.information(for: request)
                 }

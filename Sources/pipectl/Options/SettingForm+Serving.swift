@@ -80,13 +80,9 @@ extension SettingForm where Value == Set<ImageRoute>? {
         Self(
             kind: .list,
             read: { (given) throws(SettingErrors) in
-                let names = ImageRoute.allCases.map(\.rawValue).joined(separator: ", ")
-                let routes = try given.each { name throws(SettingErrors) in
-                    if let route = ImageRoute(rawValue: name) { return route }
-                    throw given.bad("takes \(names), not `\(name)`")
-                }
-                guard !routes.isEmpty else { throw given.bad("takes at least one of \(names)") }
-                return Set(routes)
+                let routes = given.texts.compactMap(ImageRoute.init)
+                if !routes.isEmpty, routes.count == given.texts.count { return Set(routes) }
+                throw given.bad("takes at least one of variant, original and info, not \(given.value.json)")
             },
             write: { routes in
                 .list(ImageRoute.allCases.filter { routes?.contains($0) != false }.map { .string($0.rawValue) })

@@ -56,7 +56,8 @@ extension AccessLog {
             request = [asked.method, target(asked), entry.version ?? "-"].map(escaped).joined(separator: " ")
         }
         func field(_ name: String) -> String { entry.request?.fields.first(name).map(escaped) ?? "-" }
-        return "\(escaped(entry.client)) - - [\(time(entry.time))] \"\(request)\" \(entry.status) \(sent(entry)) "
+        return
+            "\(escaped(entry.client)) - - [\(time(entry.time))] \"\(request)\" \(entry.answer.status) \(sent(entry)) "
             + "\"\(field("referer"))\" \"\(field("user-agent"))\""
     }
 
@@ -67,14 +68,17 @@ extension AccessLog {
         json.add("method", entry.request?.method)
         json.add("target", entry.request.map(target))
         json.add("protocol", entry.version)
-        json.add("status", entry.status)
+        json.add("status", entry.answer.status)
         json.add("bytes", sent(entry))
         json.add("milliseconds", raw: JSONText.thousandths(entry.milliseconds))
-        let isOfCache = entry.note?.hasPrefix("pipeline") == true
-        json.add(isOfCache ? "cache" : "note", entry.note)
+        let isOfCache = entry.answer.note?.hasPrefix("pipeline") == true
+        json.add(isOfCache ? "cache" : "note", entry.answer.note)
+        json.add("format", entry.answer.picture?.format)
+        json.add("size", entry.answer.picture?.size)
+        json.add("key", entry.answer.picture?.key)
         json.add("referer", entry.request?.fields.first("referer").map(text))
         json.add("userAgent", entry.request?.fields.first("user-agent").map(text))
-        json.add("traceId", entry.traceID ?? entry.request.flatMap { TraceContext($0.fields)?.traceID })
+        json.add("traceId", entry.answer.traceID ?? entry.request.flatMap { TraceContext($0.fields)?.traceID })
         return json.closed
     }
 
@@ -84,7 +88,9 @@ extension AccessLog {
     }
 
     /// Bytes of the body that was sent.
-    private static func sent(_ entry: RequestLog.Entry) -> Int { entry.request?.isHead == true ? 0 : entry.bytes }
+    private static func sent(_ entry: RequestLog.Entry) -> Int {
+        entry.request?.isHead == true ? 0 : entry.answer.bytes
+    }
 
     /// Text of a client's as nginx writes it (`ngx_http_log_escape`): no quotation mark, line break or other control
     /// character gets into a line, so that no client can forge one. A field's text has a scalar for each byte.

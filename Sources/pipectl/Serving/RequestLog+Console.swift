@@ -13,10 +13,13 @@ extension RequestLog {
             json.add("client", entry.client)
             json.add("method", entry.request?.method)
             json.add("target", entry.request.map { shown($0.target) })
-            json.add("status", entry.status)
-            json.add("bytes", entry.bytes)
+            json.add("status", entry.answer.status)
+            json.add("bytes", entry.answer.bytes)
             json.add("milliseconds", raw: JSONText.thousandths(entry.milliseconds))
-            json.add("note", entry.note)
+            json.add("note", entry.answer.note)
+            json.add("format", entry.answer.picture?.format)
+            json.add("size", entry.answer.picture?.size)
+            json.add("key", entry.answer.picture?.key)
         }
     }
 }

@@ -109,12 +109,63 @@ extension CommandTests {
             let object = SettingValue.parsed(json.text)
             #expect(json.exit == 0 && object["variants"] == .int(1) && object["records"] == .int(1))
             let again = try await site.run(["cache", "purge", gone])
-            #expect(again.exit == 0 && again.text.contains("removed 0 records") && again.text.contains("0 variants"))
+            #expect(again.exit == 4 && again.text.isEmpty && again.errors.contains("nothing is stored under `file:"))
+            let unknown = SettingValue.parsed(try await site.run(["cache", "purge", gone, "--json"]).text)
+            #expect(unknown["unknown"] == .list([.string("file:" + gone)]) && unknown["records"] == .int(0))
             let outcomes = try await [kept, gone].asyncMap { source in
                 SettingValue.parsed(
                     try await site.run(["get", source, "-r", "thumbnail:20,png", "--json"]).text)["outcome"]
             }
             #expect(outcomes == [.string("disk"), .string("rendered")])
+        }
+
+        @Test func `every command takes the names of a source that the server's settings give it`() async throws {
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { origin.stop() }
+            let url = origin.url("/night-tiny.jpg")
+            let config = site.folder.write(
+                """
+                baseURLs: {photos: "\(origin.url("/"))", sub: "\(origin.url("/sub/"))", files: "file://\(Samples.folder)/originals"}
+                defaultBase: photos
+                server.mountPoint: /images
+                """, to: "c.yaml")
+            func run(_ words: String...) async throws -> ChildProgram.Ended {
+                try await site.run(words + ["--config", config])
+            }
+            for (name, stored) in [
+                ("photos:night-tiny.jpg", url),
+                ("/images/variant/unsigned/thumbnail:20,png/photos:night-tiny.jpg?v=1", url),
+                ("/variant/thumbnail:20,png/\(url)", url), ("/original/night-tiny.jpg", url),
+                ("files:night-tiny.jpg", "files:night-tiny.jpg"),
+                ("/info/unsigned/files:night-tiny.jpg", "files:night-tiny.jpg"),
+            ] {
+                let json = SettingValue.parsed(try await run("get", name, "-r", "thumbnail:20,png", "--json").text)
+                #expect(json["width"] == .int(20), "\(name)")
+                #expect(
+                    SettingValue.parsed(try await run("info", name, "--json").text)["format"] == .string("jpeg"),
+                    "\(name)")
+                let explained = try await run("explain", name, "-r", "thumbnail:20,png")
+                #expect(explained.exit == 0 && explained.text.contains(stored), "\(explained.text) \(explained.errors)")
+                #expect(try await run("cache", "inspect", name).exit == 0, "\(name)")
+                let purged = try await run("cache", "purge", name)
+                #expect(purged.exit == 0 && purged.text.contains("removed 1 record"), "\(name) \(purged.errors)")
+                #expect(try await run("cache", "inspect", name).exit == 4)
+                let again = try await run("cache", "purge", name)
+                #expect(
+                    again.exit == 4 && again.errors.contains("nothing is stored under `\(stored)`"), "\(again.errors)")
+            }
+            // The recipe of a path, unless another is given.
+            let small = SettingValue.parsed(
+                try await run("get", "/variant/thumbnail:30,png/photos:night-tiny.jpg", "--json").text)
+            #expect(small["width"] == .int(30) && small["format"] == .string("png"))
+            for (wrong, words) in [
+                ("sub:../a.jpg", "leads out of the base URL"),
+                ("/original/unsigned/a%zz", "two hexadecimal digits"),
+                ("none:a.jpg", "none:a.jpg"),
+            ] {
+                let ended = try await run("get", wrong, "-o", "x.png")
+                #expect([2, 4].contains(ended.exit) && ended.errors.contains(words), "\(ended.errors)")
+            }
         }
 
         @Test func `purge takes a name as list has it`() async throws {

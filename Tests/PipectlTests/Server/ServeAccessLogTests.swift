@@ -3,6 +3,7 @@ import Glibc
 import ImageServer
 import TestSupport
 import Testing
+import Variants
 
 @testable import pipectl
 
@@ -99,6 +100,51 @@ extension CommandTests {
             }
         }
 
+        @Test func `JSON lines name the picture of every answer, hits too, and sources of the default base`()
+            async throws
+        {
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { origin.stop() }
+            let variant = "/variant/unsigned/thumbnail:16,png/night-tiny.jpg"
+            let original = "/original/unsigned/night-tiny.jpg"
+            let settings = [
+                "server.accessLog=json", #"baseURLs={"photos":"\#(origin.url("/"))"}"#, "defaultBase=photos",
+            ]
+            let lines = try await lines(settings) { server in
+                for target in [variant, original] {
+                    let tag = try await server.ask(target)["etag"] ?? ""
+                    // The second answer is from memory, on the event loop.
+                    let client = try await RawClient.connect(server.port)
+                    client.send(RunningServer.head(target))
+                    client.send(RunningServer.head(target, ["If-None-Match": tag]))
+                    client.send(RunningServer.head(target, ["Range": "bytes=0-3"], closes: true))
+                    _ = await client.receivedToEnd()
+                }
+                _ = try await server.ask("/health")
+            }
+            try #require(lines.count == 9, "\(lines)")
+            let values = lines.map { SettingValue.parsed(String($0)) }
+            for value in [values[1], values[5]] {
+                guard case .string(let cache)? = value["cache"] else { Issue.record("no cache: \(value)"); continue }
+                #expect(cache.hasPrefix("pipeline; hit") && cache.hasSuffix("detail=memory"), "\(cache)")
+            }
+            let header = try ImageHeader.probe(
+                try #require(ScratchFolder.bytes(at: Samples.original("night-tiny.jpg"))))
+            for (first, format, target) in [(0, "png", "/variant/thumbnail:16,png/"), (4, "jpeg", "/original/")] {
+                let key = values[first]["key"]
+                guard case .string(let digits)? = key else { Issue.record("no key: \(lines[first])"); continue }
+                #expect(digits.count == 64)
+                for value in values[first..<(first + 4)] {
+                    #expect(value["format"] == .string(format) && value["key"] == key, "\(value)")
+                    #expect(value["target"] == .string(target + "night-tiny.jpg"))
+                    if format == "jpeg" { #expect(value["size"] == .string("\(header.width)x\(header.height)")) }
+                }
+            }
+            guard case .string(let size)? = values[1]["size"] else { Issue.record("no size"); return }
+            #expect(size.hasPrefix("16x") && values[0]["size"] == values[1]["size"])
+            #expect(values[8]["format"] == nil && values[8]["size"] == nil && values[8]["key"] == nil)
+        }
+
         @Test func `without the setting nothing is on stdout, and -v is as it was`() async throws {
             let lines = try await lines(["log.level=info"]) { server in
                 let answer = try await server.ask("/health")
@@ -110,7 +156,8 @@ extension CommandTests {
         @Test func `what a client sends is escaped byte by byte`() {
             let text = "a\"b\\c\u{7f}\r\n\u{0}\u{ff}\u{20ac}"
             #expect(AccessLog.escaped(text) == #"a\x22b\x5Cc\x7F\x0D\x0A\x00\xFF\xE2\x82\xAC"#)
-            var entry = RequestLog.Entry(client: "-", request: nil, status: 400, bytes: 7, milliseconds: 0.5)
+            let answer = RequestLog.Answer(ServerResponse(status: 400, body: Array("problem".utf8)))
+            var entry = RequestLog.Entry(client: "-", request: nil, answer, milliseconds: 0.5)
             entry.time = 1_795_573_194
             #expect(AccessLog.combined.line(entry) == #"- - - [25/Nov/2026:02:19:54 +0000] "-" 400 7 "-" "-""#)
             #expect(

@@ -131,7 +131,7 @@ import Variants
             #expect(try open(card, key, restricted, "server.routes=variant,original").warnings.isEmpty)
         }
         #expect(try open("server.routes=variant", "server.playground=true").warnings.count == 1)
-        for (refused, words) in [("[]", "at least one"), ("variants", "not `variants`")] {
+        for (refused, words) in [("[]", "at least one"), ("variants,info", "not [\"variants\"")] {
             let error = #expect(throws: SettingErrors.self) { _ = try read(["server.routes=" + refused]) }
             #expect(error?.description.contains(words) == true)
         }

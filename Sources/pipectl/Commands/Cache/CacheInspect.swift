@@ -11,18 +11,20 @@ struct CacheInspect: ParsableCommand {
             the variants it names and the records of their originals. If nothing is found, the exit code is 4.
             """)
 
-    @Argument(help: ArgumentHelp("A source, or at least four digits of a key or digest.", valueName: "key"))
+    @Argument(
+        help: ArgumentHelp("A source as `get` takes it, or at least four digits of a key or digest.", valueName: "key"))
     var key: String
     @Flag(help: "JSON Lines, one object per entry.")
     var json = false
     @OptionGroup var common: CommonOptions
 
     func run() throws {
+        let settings = common.collectedSettings()
         let found = try common.withStore { store in
             let found = try store.inspect(key)
-            guard found.isEmpty, let source = ImageSource(key).storedName else { return found }
-            let settings = try common.collectedSettings().configuration(only: ["hosts"])
-            return try store.inspect(SourceNames(settings.pipeline.fetch.hosts).name(source))
+            guard found.isEmpty, let source = try? NamedSource(key, settings).storedName() else { return found }
+            let hosts = try settings.configuration(only: ["hosts"]).pipeline.fetch.hosts
+            return try store.inspect(SourceNames(hosts).name(source))
         }
         guard !found.isEmpty else {
             throw CommandFailure(.fetchFailed, "nothing is stored under `\(key)`; `pipectl cache list` shows what is")

@@ -10,7 +10,7 @@ struct CachePurge: AsyncParsableCommand {
             Variants are removed even if another source has the same bytes; they are rendered again on demand. A prefix is normalised as \
             a URL and then compared as text (`https://a.example/img` covers `/img.jpg` and `/imgs/1`), a host is that host \
             alone, with any scheme and port. A tag is one that the origin has sent in Cache-Tag or Surrogate-Key; all records
-            are searched for it. It is not an error if nothing is stored. --soft removes nothing: each record is used once more
+            are searched for it. If nothing is stored of SOURCE, the exit code is 4. --soft removes nothing: each record is used once more
             and validated behind the answer, or validated first if its directives demand that.
 
             Examples:
@@ -20,7 +20,7 @@ struct CachePurge: AsyncParsableCommand {
               pipectl cache purge --tag product-17 --soft
             """)
 
-    @Argument(help: ArgumentHelp("An http(s) URL, a file, or a name as printed by `list`.", valueName: "source"))
+    @Argument(help: ArgumentHelp("A source as `get` takes it, or a name as printed by `list`.", valueName: "source"))
     var source: String?
     @Option(help: ArgumentHelp("Every source whose name begins with this URL or path.", valueName: "prefix"))
     var prefix: String?
@@ -46,15 +46,17 @@ struct CachePurge: AsyncParsableCommand {
         let settings = common.collectedSettings()
         let configuration = try settings.configuration()
         try common.existingCache(settings)
+        let text = source ?? ""
+        let name =
+            try source == nil || ImageSource.isStoredName(text) ? text : NamedSource(text, settings).storedName()
         let result = try await common.withPipeline(configuration) { pipeline in
             let mode: PurgeMode = soft ? .soft : .hard
             if let selection { return try await pipeline.purge(selection, mode: mode) }
             if let tag { return try await pipeline.purge(tags: [tag], mode: mode) }
-            let source = source ?? ""
-            let name = try ImageSource.isStoredName(source) ? source : ImageSource(source).recordName()
             // Records of a server's folder have a name that is a path here.
-            return try await pipeline.purge(names: [name, source], prefixes: [], mode: mode)
+            return try await pipeline.purge(names: [name, text], prefixes: [], mode: mode)
         }
+        let isUnknown = source != nil && result.sources == 0
         if json {
             var object = JSONText()
             object.add("source", source)
@@ -64,8 +66,9 @@ struct CachePurge: AsyncParsableCommand {
             if soft { object.add("mode", PurgeMode.soft.rawValue) }
             object.add("sources", result.sources)
             result.add(to: &object)
+            if isUnknown { object.add("unknown", texts: [name]) }
             print(object.closed)
-        } else {
+        } else if !isUnknown {
             let sources = Readable.count(result.sources, "source", "sources") + ": "
             let what = soft ? Readable.count(result.records, "record", "records") : result.text
             print((soft ? "made stale " : "removed ") + (source == nil ? sources : "") + what)
@@ -84,6 +87,11 @@ struct CachePurge: AsyncParsableCommand {
                         ? "the other machines are not told, since the server in fleet.redis cannot be reached: purge again"
                         : "the tier \(tier) did not confirm the purge and may still hold what it covers: purge again"),
                 .warning)
+        }
+        if isUnknown {
+            throw CommandFailure(
+                .fetchFailed,
+                "nothing is stored under `\(name)` in this folder; `pipectl cache list` shows what is")
         }
     }
 }
