@@ -5,8 +5,8 @@ import Synchronization
 package struct RenderContext: Sendable {
     /// The light in which steps resize that name none.
     let light: RenderLight
-    /// Whether the original is likely a drawing.
-    let isDrawn: Bool
+    /// Whether the original is likely a drawing; nil if its file leaves that open.
+    let isDrawn: Bool?
     let limits: RenderLimits
     let masks: [String: [UInt8]]
     let control: RenderControl

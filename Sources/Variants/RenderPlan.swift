@@ -90,21 +90,26 @@ extension ImageHeader {
 extension RenderLight {
     /// How much of what shrinking adds up is linear light, 0…1; the rest is the stored values. docs/benchmarks.md has the
     /// scores of other shares.
-    func linearShare(isDrawn: Bool) -> Double {
+    ///
+    /// Two shares, for a photograph and a drawing, if `isDrawn` is nil: the decoded rows decide (`CalmRows`).
+    func linearShares(isDrawn: Bool?) -> [Double] {
         switch self {
-        case .auto: isDrawn ? 0.125 : 0.9375
-        case .linear: 1
-        case .gamma: 0
+        case .auto: isDrawn.map { [$0 ? 0.125 : 0.9375] } ?? [0.9375, 0.125]
+        case .linear: [1]
+        case .gamma: [0]
         }
     }
 }
 
 extension RenderJob {
     /// Whether the original, whose bytes are `file`, is likely drawn rather than photographed: it is stored without
-    /// loss, in few bits a pixel. What is photographed has noise, which cannot be stored in so few.
-    func isDrawn(_ file: ByteReader) -> Bool {
-        guard let bits = header.format.decoder?.drawnBits(file) else { return false }
-        return Double(8 * original.count) < bits * Double(header.width) * Double(header.height) * Double(header.pages)
+    /// loss, in few bits a pixel. What is photographed has noise, which cannot be stored in so few. Returns nil if up to
+    /// twice as many bits leave that open.
+    func isDrawn(_ file: ByteReader) -> Bool? {
+        guard let limit = header.format.decoder?.drawnBits(file) else { return false }
+        let pixels = Double(header.width) * Double(header.height) * Double(header.pages)
+        let bits = Double(8 * original.count) / pixels
+        return bits < limit ? true : bits < 2 * limit ? nil : false
     }
 
     /// Frames decoded and written.

@@ -38,7 +38,7 @@ final class SharedPictures: Sendable {
     /// that this target needs a decode of its own.
     func reduced(
         _ image: Image, _ extent: Reduction.Extent?, to target: SharedDecode.Target, _ shared: SharedDecode,
-        isDrawn: Bool, _ control: RenderControl
+        isDrawn: Bool?, _ control: RenderControl
     ) throws(RenderError) -> Image? {
         keep(only: shared)
         if isEmpty {
@@ -62,28 +62,34 @@ final class SharedPictures: Sendable {
     }
 
     private func decode(
-        _ image: Image, _ extent: Reduction.Extent?, _ shared: SharedDecode, isDrawn: Bool, _ control: RenderControl
+        _ image: Image, _ extent: Reduction.Extent?, _ shared: SharedDecode, isDrawn: Bool?, _ control: RenderControl
     ) throws(RenderError) {
         let started = SystemClock.threadCPU.seconds
         let decoded = PixelSize(width: image.width, height: image.height)
         let direct = shared.targets.filter { shared.source(of: $0, decoded: decoded) == nil }
-        let parts = direct.map { target in
-            Reduction.Part(
-                image, extent, box: target.box, to: target.size, linear: target.light.linearShare(isDrawn: isDrawn))
+        let lights = direct.map { $0.light.linearShares(isDrawn: isDrawn) }
+        let parts = zip(direct, lights).flatMap { target, lights in
+            lights.map { Reduction.Part(image, extent, box: target.box, to: target.size, linear: $0) }
         }
-        var squares = CutSquares()
+        var (squares, rows) = (CutSquares(), CalmRows())
         let looks = shared.targets.contains(where: SharedDecode.isOwn)
         let bands = image.bands
         let made = try Reduction.pixels(of: image, parts, control) { strip in
             if looks { squares.look(at: strip, bands: bands) }
+            if isDrawn == nil { rows.look(at: strip, bands: bands) }
         }
-        var pictures = Dictionary(uniqueKeysWithValues: zip(direct, made))
+        var pictures: [SharedDecode.Target: PixelStorage] = [:]
+        var at = 0
+        for (target, lights) in zip(direct, lights) {
+            pictures[target] = made[at + rows.index(of: lights)]
+            at += lights.count
+        }
         for target in shared.targets {
             guard let source = shared.source(of: target, decoded: decoded), let larger = pictures[source] else {
                 continue
             }
             let picture = try Reduction.picture(larger, source.size, like: image)
-            let linear = target.light.linearShare(isDrawn: isDrawn)
+            let linear = target.light.linearShares(isDrawn: isDrawn ?? rows.isCalm)[0]
             let part = Reduction.Part(picture, to: target.size, linear: linear)
             pictures[target] = try Reduction.pixels(of: picture, [part], control)[0]
         }
@@ -105,7 +111,7 @@ struct SharedReduction: Sendable {
     let shared: SharedDecode
     let target: SharedDecode.Target
     let pictures: SharedPictures
-    let isDrawn: Bool
+    let isDrawn: Bool?
     /// Opens the original for a render that shares nothing.
     let openAlone: @Sendable () throws(RenderError) -> (image: Image, extent: Reduction.Extent?)
 
@@ -117,6 +123,6 @@ struct SharedReduction: Sendable {
         if let reduced { return reduced }
         let alone = try openAlone()
         return try Reduction.resize(
-            alone.image, alone.extent, to: target.size, linear: target.light.linearShare(isDrawn: isDrawn), control)
+            alone.image, alone.extent, to: target.size, lights: target.light.linearShares(isDrawn: isDrawn), control)
     }
 }

@@ -115,10 +115,9 @@ enum Encoding {
                 if lossless.count <= budget { return lossless }
             } else {
                 let lossy = try save(job.output.quality)
-                // The lossy file of a drawn picture scores 15 to 50 points less, most where it loses chroma, and no quality
-                // brings it near in fewer bytes (docs/benchmarks.md).
-                let mostHalves = look.hasChromaDetail ? 4 : 3
-                return lossless.count * 2 <= lossy.count * mostHalves ? lossless : lossy
+                // The lossy file of a drawn picture scores 15 to 50 points less, and no quality brings it near in fewer
+                // bytes (docs/benchmarks.md).
+                return lossless.count * 2 <= lossy.count * 3 ? lossless : lossy
             }
         }
         guard let budget = job.output.maxBytes else {

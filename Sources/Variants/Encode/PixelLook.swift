@@ -1,9 +1,11 @@
 /// What a pass over finished pixels says about how to encode them; 1 to 3 ns a pixel (docs/benchmarks.md has what the
 /// thresholds were chosen from).
 struct PixelLook: Sendable, Hashable {
-    /// Whether the picture looks drawn: at least half of the pixels equal their left neighbour, or their upper one, and
-    /// there are few colours: at most one to fifty pixels (to sixteen if there is chroma detail), or 256 in all.
-    /// Up to 64 colours suffice by themselves, as in a pattern of fine rules.
+    /// Whether the picture looks drawn, also after resizing has mixed its colours.
+    ///
+    /// A drawing has few colours: at most one to sixteen pixels, or 256 in all. At least a quarter of its pixels equal
+    /// their left or upper neighbour, and at most 28 % differ from the nearer one by 1 to 4 of 255, as the noise of
+    /// photographs does. Up to 64 colours suffice by themselves, as in a pattern of fine rules.
     var isDrawn = false
     /// Whether chroma differs by more than 60 of 255 within at least one in 250 squares of 2 × 2 pixels, as it does along
     /// coloured text and lines. At half the resolution only a square's mean is kept.
@@ -23,18 +25,27 @@ extension PixelLook {
         // One row of four is enough, and the one above it for the squares.
         let seen = (rows + 2) / 4 * width
         var colours = ColourCount(limit: max(256, seen / 16))
-        var (equalToLeft, equalToUpper, squares, detailed) = (0, 0, 0, 0)
+        var (equal, noisy, squares, detailed) = (0, 0, 0, 0)
         for y in stride(from: 1, to: rows, by: 4) {
             if y % 64 == 1 { try control.check() }
             let row = y * rowBytes
             var last: UInt32 = 0
             for at in stride(from: row, to: row + rowBytes, by: bands) {
-                let colour = UInt32(bytes[at]) << 16 | UInt32(bytes[at + 1]) << 8 | UInt32(bytes[at + 2])
-                if colour == last { equalToLeft += 1 } else { colours.insert(colour) }
-                last = colour
                 let upper = at - rowBytes
-                if bytes[at] == bytes[upper], bytes[at + 1] == bytes[upper + 1], bytes[at + 2] == bytes[upper + 2] {
-                    equalToUpper += 1
+                let colour = UInt32(bytes[at]) << 16 | UInt32(bytes[at + 1]) << 8 | UInt32(bytes[at + 2])
+                let isRepeated = colour == last
+                if !isRepeated { colours.insert(colour) }
+                last = colour
+                if isRepeated
+                    || bytes[at] == bytes[upper] && bytes[at + 1] == bytes[upper + 1]
+                        && bytes[at + 2] == bytes[upper + 2]
+                {
+                    equal += 1
+                } else {
+                    let green = Int32(bytes[at + 1])
+                    let left = at > row ? Int32(bytes[at + 1 - bands]) : green
+                    let step = min(abs(green &- left), abs(green &- Int32(bytes[upper + 1])))
+                    if step > 0, step <= 4 { noisy += 1 }
                 }
             }
             // Every second square, like the black ones of a chessboard.
@@ -49,9 +60,8 @@ extension PixelLook {
             }
         }
         hasChromaDetail = detailed > 0 && detailed * 250 >= squares
-        let mostColours = max(256, seen / (hasChromaDetail ? 16 : 50))
-        let isFlat = max(equalToLeft, equalToUpper) * 2 >= seen
-        isDrawn = seen > 0 && colours.count <= (isFlat ? mostColours : 64)
+        let isCalm = equal * 4 >= seen && noisy * 100 <= seen * 28
+        isDrawn = seen > 0 && colours.count <= (isCalm ? max(256, seen / 16) : 64)
     }
 
     /// B − Y and R − Y, times 256.

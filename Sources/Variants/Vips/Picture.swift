@@ -103,7 +103,7 @@ package struct Picture: Sendable {
             result.image =
                 try Reduction.accepts(result.image, stored)
                 ? Reduction.resize(
-                    result.image, extent, to: stored, linear: light.linearShare(isDrawn: context.isDrawn),
+                    result.image, extent, to: stored, lights: light.linearShares(isDrawn: context.isDrawn),
                     context.control)
                 : Resize.resize(result.image, to: stored, linear: light == .linear)
         }

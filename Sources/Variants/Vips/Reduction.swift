@@ -22,12 +22,16 @@ enum Reduction {
     }
 
     /// Computes the image and shrinks the picture in it, which is all of it without an `extent`, to exactly `target`; a
-    /// colour profile stays attached. `linear`: see `Part`.
+    /// colour profile stays attached. `lights`: see `RenderLight.linearShares`.
     static func resize(
-        _ image: Image, _ extent: Extent? = nil, to target: PixelSize, linear: Double, _ control: RenderControl
+        _ image: Image, _ extent: Extent? = nil, to target: PixelSize, lights: [Double], _ control: RenderControl
     ) throws(RenderError) -> Image {
-        let part = Part(image, extent, to: target, linear: linear)
-        return try picture(pixels(of: image, [part], control)[0], target, like: image)
+        let parts = lights.map { Part(image, extent, to: target, linear: $0) }
+        var rows = CalmRows()
+        let made = try pixels(of: image, parts, control) {
+            if parts.count > 1 { rows.look(at: $0, bands: image.bands) }
+        }
+        return try picture(made[rows.index(of: lights)], target, like: image)
     }
 
     /// A part of a picture, and the size it is shrunk to.
@@ -37,7 +41,7 @@ enum Reduction {
         /// How far the part reaches from the top left of the averaged picture, in pixels of that.
         var width, height: Double
         var target: PixelSize
-        /// How much of what is added up is linear light, 0…1 (`RenderLight.linearShare`).
+        /// How much of what is added up is linear light, 0…1 (`RenderLight.linearShares`).
         var linear: Double
 
         /// The whole of the picture in an image, which is all of it without an `extent`.

@@ -36,7 +36,7 @@ import Testing
             "mountains-12mp.jpg", "dunes-2mp.jpg", "dusk-2mp.jpg", "forest-portrait.jpg", "meadow-small.jpg",
             "grey.jpg",
             "sky-16bit.png", "moon-grey-alpha.png",
-        ], [60, 300])
+        ], [32, 60, 150, 300])
     func `photographs do not look drawn, whatever their size`(name: String, size: Int) async throws {
         let look = try Self.look(await RenderSamples.pixels(name, "thumbnail:\(size)"))
         #expect(look == PixelLook())
@@ -91,6 +91,48 @@ import Testing
         #expect(chosen.count * 2 <= lossy.count * 3)
         // It is lossless within a budget that it fits, too.
         #expect(try await render(original, format + ":max=100kB") == chosen)
+    }
+
+    /// Lines of letters, each of a few strokes of two pixels.
+    private static func page(_ inks: [[UInt8]]) throws -> [UInt8] {
+        let (width, height) = (900, 650)
+        var random = SeededGenerator(seed: 11)
+        var pixels = [UInt8](repeating: 255, count: width * height * 3)
+        func fill(_ x: Int, _ y: Int, _ across: Int, _ down: Int, _ ink: [UInt8]) {
+            for row in y..<y + down {
+                for column in x..<x + across {
+                    pixels.replaceSubrange((row * width + column) * 3..<(row * width + column) * 3 + 3, with: ink)
+                }
+            }
+        }
+        for y in stride(from: 12, to: height - 30, by: 27) {
+            var x = 12
+            while x < width - 120 {
+                let ink = inks.randomElement(using: &random) ?? [0, 0, 0]
+                for _ in 0..<Int.random(in: 2...9, using: &random) {
+                    fill(x, y + Int.random(in: 0...4, using: &random), 2, 13, ink)
+                    for level in [0, 6, 12] where Bool.random(using: &random) { fill(x + 1, y + level + 2, 7, 2, ink) }
+                    x += Int.random(in: 8...12, using: &random)
+                }
+                x += 6
+            }
+        }
+        return try RenderFixture.png(
+            RenderFixture.image(width, height) { x, y in Array(pixels[(y * width + x) * 3..<(y * width + x) * 3 + 3]) })
+    }
+
+    @Test(arguments: [[[0, 0, 0]], [[255, 0, 0], [0, 0, 255]]] as [[[UInt8]]], [150, 300, 400])
+    func `a page of text is lossless once shrunk, if that takes at most half as many bytes again`(
+        inks: [[UInt8]], size: Int
+    ) async throws {
+        let page = try Self.page(inks)
+        let step = "thumbnail:\(size),"
+        let chosen = try await render(page, step + "webp")
+        let lossless = try await render(page, step + "webp:lossless")
+        let lossy = try await render(page, step + "webp:82")
+        let isSmall = lossless.count * 2 <= lossy.count * 3
+        #expect(isSmall == (size > 200), "\(lossless.count) of \(lossy.count)")
+        #expect(chosen == (isSmall ? lossless : lossy))
     }
 
     @Test func `a photograph stays lossy, in the same bytes as with the default quality`() async throws {

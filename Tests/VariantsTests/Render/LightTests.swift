@@ -45,6 +45,49 @@ import Testing
         #expect(abs(noisy - Self.grey(0.9375)) <= 1, "\(noisy)")
     }
 
+    /// The same lines above squares of two pixels in many colours, or above faint noise: about five bits a pixel.
+    private static func undecided(isDrawn: Bool) throws -> [UInt8] {
+        var random = SeededGenerator(seed: 9)
+        let squares = (0..<64 * 256).map { _ in UInt32.random(in: 0..<1 << 24, using: &random) }
+        let bytes = try RenderFixture.png(
+            RenderFixture.image(512, 192) { x, y in
+                if y < 64 { return x % 8 == 3 ? [0, 0, 0] : [255, 255, 255] }
+                guard isDrawn else {
+                    return y < 140
+                        ? [UInt8](repeating: 100, count: 3)
+                        : (0..<3).map { _ in UInt8.random(in: 96..<128, using: &random) }
+                }
+                let colour = squares[(y - 64) / 2 * 256 + x / 2]
+                return [UInt8(colour >> 16), UInt8(colour >> 8 & 255), UInt8(colour & 255)]
+            })
+        let bits = Double(8 * bytes.count) / (512 * 192)
+        try #require(bits > 4 && bits < 8, "\(bits) bits a pixel")
+        return bytes
+    }
+
+    @Test func `where the bits of a file leave it open, noise tells a photograph from a drawing`() async throws {
+        for (isDrawn, linear) in [(true, 0.125), (false, 0.9375)] {
+            let bytes = try Self.undecided(isDrawn: isDrawn)
+            let found = try await Self.found(bytes, height: 192, "thumbnail:64")
+            #expect(abs(found - Self.grey(linear)) <= 1, "\(isDrawn): \(found)")
+            // Renders that share a decode come to the same result.
+            let jobs = try ["thumbnail:64", "thumbnail:32"].map {
+                RenderFixture.job(bytes, .png, 512, 192, try Recipe($0 + ",png"))
+            }
+            let pictures = SharedPictures()
+            for (job, alone) in zip(SharedDecodeTests.sharing(jobs, named: "drawing"), jobs) {
+                let together = try SharedDecodeTests.render(job, pictures)
+                let apart = try #require(
+                    ColourDifference.mean(
+                        try await RenderSamples.decoded(together.bytes),
+                        try await RenderSamples.decoded(SharedDecodeTests.render(alone).bytes)))
+                // The other light is 17 off in a third of the picture.
+                #expect(apart <= 3, "\(isDrawn), \(job.recipe): \(apart)")
+            }
+            #expect(pictures.decodes == 1)
+        }
+    }
+
     @Test(arguments: ["thumbnail:64", "scaled:0.125"])
     func `a step's light comes before the setting`(step: String) async throws {
         let lines = try Self.lines()

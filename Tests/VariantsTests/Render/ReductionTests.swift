@@ -12,7 +12,7 @@ struct ReductionTests {
             .labelled(bands < 3 ? "b-w" : "srgb")
         try #require(Reduction.accepts(image, target))
         let control = RenderControl()
-        return try Reduction.resize(image, to: target, linear: linear, control).computed(control).array
+        return try Reduction.resize(image, to: target, lights: [linear], control).computed(control).array
     }
 
     /// Noise, the same each time.
@@ -101,7 +101,7 @@ struct ReductionTests {
                 .labelled(bands < 3 ? "grey16" : "rgb16")
             try #require(Reduction.accepts(wide, target))
             let control = RenderControl()
-            let result = try Reduction.resize(wide, to: target, linear: linear, control).computed(control).array
+            let result = try Reduction.resize(wide, to: target, lights: [linear], control).computed(control).array
             #expect(
                 try result == reduced(bytes, width: 61, height: 47, bands: bands, to: target, linear: linear))
         }
@@ -113,7 +113,7 @@ struct ReductionTests {
         let control = RenderControl()
         control.stop(.cancelled)
         let error = #expect(throws: RenderError.self) {
-            try Reduction.resize(image, to: PixelSize(width: 30, height: 20), linear: 1, control)
+            try Reduction.resize(image, to: PixelSize(width: 30, height: 20), lights: [1], control)
         }
         #expect(error?.code == .cancelled)
     }
