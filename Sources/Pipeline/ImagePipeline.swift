@@ -139,7 +139,8 @@ public final class ImagePipeline: Sendable {
             quality: configuration.quality, light: configuration.light, effort: configuration.effort,
             outputs: configuration.outputs,
             limits: configuration.limits, threads: threads,
-            backlog: Backlog("renders", limit: configuration.queue), now: now)
+            backlog: Backlog("renders", limit: configuration.queue), now: now,
+            warn: { [observe] in observe.warn($0, stage: .render) })
         keep = KeepStage(tiers: tiers, caching: configuration.caching, willStore: configuration.willStore)
         follower = feed.map { [purger] in FleetFollower($0, purger) }
         observe.metrics?.start(every: .seconds(5)) { [weak self] in self?.metricCounts }

@@ -59,6 +59,8 @@ public struct SourceInformation: Sendable {
         object.add("profileName", details.profileName)
         object.add("gainMap", details.hasGainMap)
         object.add("contentCredentials", details.hasContentCredentials)
+        let unsupported = details.unsupportedFeatures
+        if !unsupported.isEmpty { object.add("unsupportedFeatures", texts: unsupported) }
         if let exif = details.exif {
             object.add("exif") { inner in
                 inner.add("camera", exif.camera)

@@ -15,6 +15,8 @@ struct RenderStage: Sendable {
     let backlog: Backlog
     /// Unix seconds.
     let now: @Sendable () -> Double
+    /// Logs what costs no answer.
+    let warn: @Sendable (String) -> Void
 
     /// What is to be rendered, and the key of the result.
     struct Plan: Sendable {
@@ -74,6 +76,7 @@ struct RenderStage: Sendable {
                 throw PipelineError(error, source: admitted.displayName)
             }
         }
+        if plan.header.format == .svg { await warnOfWrongDrawing(original, plan.header, admitted) }
         let digest = sha256Hex(rendered.bytes)
         // If the libraries were updated since the plan was made, what they made is stored under the key that is looked up
         // from now on.
@@ -94,6 +97,15 @@ struct RenderStage: Sendable {
         variant.timings.queue = max(
             0, began.duration(to: .now).milliseconds - working.decode - working.operations - working.encode)
         return variant
+    }
+
+    /// Logs the features of a drawing that its variant shows wrong.
+    private func warnOfWrongDrawing(_ original: Original, _ header: ImageHeader, _ admitted: AdmittedRequest) async {
+        // The original has just been read; if it cannot be read again, only this line is lost.
+        guard let bytes = try? await picture(original) else { return }
+        let features = await threads.run { ImageDetails.read(bytes, header).unsupportedFeatures }
+        guard !features.isEmpty else { return }
+        warn("\(admitted.displayName): drawn wrong, since librsvg does not support \(features.joined(separator: ", "))")
     }
 
     /// The original itself as the answer to a request without a recipe.

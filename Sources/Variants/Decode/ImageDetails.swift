@@ -22,6 +22,9 @@ public struct ImageDetails: Sendable, Hashable {
     public var hasGainMap = false
     /// Whether the file says who made it and how (C2PA 2.1 §11.3). No variant carries that on: its pixels are others.
     public var hasContentCredentials = false
+    /// Features of an SVG that are drawn wrong or not at all, by the names that CSS and SVG give them, such as `oklch()` and
+    /// `textPath`; sorted. The list covers what is known of librsvg 2.54: a picture can be wrong without an entry.
+    public var unsupportedFeatures: [String] = []
 
     /// Reads the details of a file whose header has already been read. Safe on any bytes; damaged details are nil.
     package static func read(_ bytes: [UInt8], _ header: ImageHeader) -> ImageDetails {

@@ -25,7 +25,11 @@ enum SVGDecoder: OriginalDecoder {
         return ImageHeader(format: .svg, width: width, height: height, hasAlpha: true)
     }
 
-    static func details(_ file: ByteReader) -> ImageDetails { ImageDetails(colourSpace: .rgb, bitDepth: 8) }
+    static func details(_ file: ByteReader) -> ImageDetails {
+        var details = ImageDetails(colourSpace: .rgb, bitDepth: 8)
+        details.unsupportedFeatures = SVGDocument(file).map { SVGRewriting($0).unsupported.sorted() } ?? []
+        return details
+    }
 
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
         let header = try header(ByteReader(bytes))
@@ -37,6 +41,8 @@ enum SVGDecoder: OriginalDecoder {
     }
 
     static func redrawn(_ bytes: UnsafeRawBufferPointer, _ size: PixelSize) -> PixelStorage? {
-        SVGDocument(ByteReader(bytes))?.sized(size)
+        guard let document = SVGDocument(ByteReader(bytes)) else { return nil }
+        guard let rewritten = SVGRewriting(document).bytes else { return document.sized(size) }
+        return SVGDocument(ByteReader(rewritten.bytes))?.sized(size)
     }
 }

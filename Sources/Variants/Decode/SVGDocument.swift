@@ -12,7 +12,12 @@ struct SVGDocument {
     private let file: ByteReader
     /// Where the root's start tag has its attributes: from behind its name to its `>` or `/>`.
     private let tag: Range<Int>
-    private let attributes: [(name: String, value: String, place: Range<Int>)]
+    let attributes: [Attribute]
+    /// The x, y, width and height of the part that is shown, in the units of the content.
+    let box: [Double]
+
+    /// An attribute, with references in its value, and where all of it stands.
+    typealias Attribute = (name: String, value: String, place: Range<Int>)
 
     /// Elements within elements; libxml2 has the same limit.
     static let depthLimit = 256
@@ -56,6 +61,7 @@ struct SVGDocument {
             case (nil, nil, nil): (300, 150)
             }
         (width, height) = size
+        self.box = isBox ? box : [0, 0, size.0, size.1]
     }
 
     /// A length in CSS pixels; nil if it is relative to what the picture is in, or invalid.
@@ -203,8 +209,8 @@ struct SVGDocument {
 
     private static func attributes(
         _ file: ByteReader, _ tag: Range<Int>
-    ) -> [(name: String, value: String, place: Range<Int>)] {
-        var found: [(String, String, Range<Int>)] = []
+    ) -> [Attribute] {
+        var found: [Attribute] = []
         var at = tag.lowerBound
         while at < tag.upperBound {
             let start = at
@@ -230,5 +236,68 @@ struct SVGDocument {
 
     private static func text(_ file: ByteReader, _ range: Range<Int>) -> String {
         String(decoding: file.part(range.lowerBound, range.count).all, as: UTF8.self)
+    }
+}
+
+extension SVGDocument {
+    /// Where the content of the root begins; nil if it has none.
+    var contentStart: Int? { file.byte(tag.upperBound) == UInt8(ascii: ">") ? tag.upperBound + 1 : nil }
+
+    /// Calls `body` with each element's name without prefix, its attributes and, of a `style` element, the text without
+    /// comments and where it stands.
+    func forEachElement(_ body: (String, [Attribute], (css: [UInt8], place: Range<Int>)?) -> Void) {
+        var at = Self.svg(file)?.start ?? 0
+        while let open = file.firstOffset(of: UInt8(ascii: "<"), from: at), let end = Self.endOfTag(file, open) {
+            at = end
+            guard let first = file.byte(open + 1), !"!?/".utf8.contains(first) else { continue }
+            var nameEnd = open + 1
+            while let byte = file.byte(nameEnd), !Self.endsName(byte) { nameEnd += 1 }
+            let name = Self.text(file, open + 1..<nameEnd)
+            let local = name.split(separator: ":").last.map(String.init) ?? name
+            let hasContent = file.byte(end - 2) != UInt8(ascii: "/")
+            let attributes = Self.attributes(file, nameEnd..<(hasContent ? end - 1 : end - 2))
+            guard local == "style", hasContent else {
+                body(local, attributes, nil)
+                continue
+            }
+            var css: [UInt8] = []
+            while let next = file.firstOffset(of: UInt8(ascii: "<"), from: at) {
+                let text = Self.text(file, at..<next)
+                css += (Self.decoded(text) ?? text).utf8
+                at = next
+                guard file.byte(next + 1) == UInt8(ascii: "!"), let after = Self.endOfTag(file, next) else { break }
+                if file.matches("<![CDATA[", at: next) { css += file.part(next + 9, after - next - 12).all }
+                at = after
+            }
+            body(local, attributes, (CSSText.withoutComments(css), end..<at))
+        }
+    }
+
+    /// The text without references; nil if there are others than XML's own five.
+    static func decoded(_ text: String) -> String? {
+        guard text.utf8.contains(UInt8(ascii: "&")) else { return text }
+        var text = text
+        for (reference, character) in [("lt", "<"), ("gt", ">"), ("quot", "\""), ("apos", "'")] {
+            text = text.replacing("&\(reference);", with: character)
+        }
+        let isKnown = text.split(separator: "&", omittingEmptySubsequences: false).dropFirst().allSatisfy {
+            $0.hasPrefix("amp;")
+        }
+        return isKnown ? text.replacing("&amp;", with: "&") : nil
+    }
+
+    static func encoded(_ text: String) -> String {
+        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing("\"", with: "&quot;")
+    }
+
+    /// The document with texts in place of others, in order.
+    func replacing(_ edits: [(place: Range<Int>, text: String)]) -> PixelStorage {
+        var (result, at): ([UInt8], Int) = ([], 0)
+        for edit in edits where edit.place.lowerBound >= at {
+            result += file.part(at, edit.place.lowerBound - at).all
+            result += edit.text.utf8
+            at = edit.place.upperBound
+        }
+        return PixelStorage(result + file.part(at).all)
     }
 }

@@ -66,6 +66,9 @@ struct InfoCommand: AsyncParsableCommand {
                     ? "none (a default CMYK profile is assumed)" : "none (sRGB is assumed)"))
         if details.hasGainMap { table.add("gain map", "yes, for HDR displays; variants do without") }
         if details.hasContentCredentials { table.add("credentials", "yes, not verified; variants do without") }
+        if !details.unsupportedFeatures.isEmpty {
+            table.add("drawn wrong", details.unsupportedFeatures.joined(separator: ", "))
+        }
         if let exif = details.exif {
             let place = position ? exif.position.map { "\($0.latitude), \($0.longitude)" } : nil
             let rows = [
