@@ -124,6 +124,7 @@ extension CommandTests {
             ("server.fields={\"X Y\":\"a\"}", "cannot name a field"), ("server.fields={\"X\":\"\"}", "visible ASCII"),
             ("server.mountPoint=images", "begins with a slash"), ("server.mountPoint=/images/", "ends without one"),
             ("recipes.watermark=overlay:logo", "no overlay `logo`"), ("server.fallbackStatus=304", "the status 200"),
+            ("adminToken=replace-this-with-openssl-rand", "the text of an example"),
             ("recipes.watermark=circle,png", "neither an output"), ("recipes.watermark=none", "recipe `none`"),
             ("defaultBase=photos", "no base URL is called `photos`"), ("outputs=circle", "not an output"),
             ("fetch.userAgent=", "the value of a field"), ("server.fallbackStatus=100", "server.fallbackStatus"),
@@ -133,9 +134,16 @@ extension CommandTests {
             #expect(ended.exit == 2 && ended.errors.contains(words), "\(ended.errors)")
         }
 
+        @Test func `a token that stands in a shipped file is refused, as is every placeholder`() throws {
+            let folder = Samples.folder + "/../deploy"
+            let shipped = try HelperProgram(["grep", "-rhoE", "adminToken: *[^ ]+|ADMIN_TOKEN=[^ ]+", folder])
+            #expect(shipped.waitForEnd() == 0)
+            let tokens = shipped.text.split(separator: "\n").map { $0.split(whereSeparator: ": =".contains).last ?? "" }
+            #expect(!tokens.isEmpty && tokens.allSatisfy { AdminToken(String($0)) == nil }, "\(tokens)")
+        }
+
         @Test(arguments: ["try", "website", "cdn", "intranet", "fleet"])
         func `an example of a deployment starts as it is and answers`(_ name: String) async throws {
-            ("adminToken=replace-this-with-openssl-rand", "the text of an example"),
             let path = Samples.folder + "/../deploy/settings/\(name).yaml"
             let text = String(decoding: try #require(ScratchFolder.bytes(at: path)), as: UTF8.self)
             let folder = ScratchFolder()
@@ -145,14 +153,6 @@ extension CommandTests {
             folder.write("web: 00112233445566778899aabbccddeeff\n", to: "keys")
             let picture = try #require(ScratchFolder.bytes(at: Samples.original("grey.jpg")))
             for name in ["missing.png", "photos/2026/grey.jpg", "overlays/logo.png"] { folder.write(picture, to: name) }
-        @Test func `a token that stands in a shipped file is refused, as is every placeholder`() throws {
-            let folder = Samples.folder + "/../deploy"
-            let shipped = try HelperProgram(["grep", "-rhoE", "adminToken: *[^ ]+|ADMIN_TOKEN=[^ ]+", folder])
-            #expect(shipped.waitForEnd() == 0)
-            let tokens = shipped.text.split(separator: "\n").map { $0.split(whereSeparator: ": =".contains).last ?? "" }
-            #expect(!tokens.isEmpty && tokens.allSatisfy { AdminToken(String($0)) == nil }, "\(tokens)")
-        }
-
             let server = try await RunningServer.start(folder: folder, unsigned: nil, config: config)
             let (mount, source) =
                 name == "intranet" ? ("/pictures", "2026/grey.jpg") : ("", "https://media.invalid/nothing.jpg")
