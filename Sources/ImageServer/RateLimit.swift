@@ -1,4 +1,5 @@
 import Pipeline
+import PipelineFetching
 import Synchronization
 
 /// How many requests that miss the caches each client may make: a bucket of tokens for each, filled at a steady rate.
@@ -64,9 +65,9 @@ public final class RateLimit: Sendable {
 
     /// The first 64 bits of an IPv6 address, which are one customer's network (RFC 6177); another text as it is.
     package static func network(_ address: String) -> String {
+        let address = IPAddress.plain(address)
         guard address.utf8.contains(UInt8(ascii: ":")) else { return address }
         let plain = address.prefix { $0 != "%" }
-        // An IPv4 address in IPv6 form is one client.
         if plain.utf8.contains(UInt8(ascii: ".")) { return String(plain) }
         let halves = plain.split(separator: "::", maxSplits: 1, omittingEmptySubsequences: false)
         var groups = halves[0].split(separator: ":").map(String.init)

@@ -1,4 +1,5 @@
 package import HTTPCaching
+import PipelineFetching
 package import PipelineSupport
 
 /// A request as far as an answer depends on it.
@@ -11,8 +12,8 @@ package struct ServerRequest: Sendable, Hashable {
     package var fields: [HeaderField]
     /// What came with it, where the site wants it.
     package var body: [UInt8] = []
-    /// The client's address; nil if it is not known.
-    package var client: String?
+    /// The client's address; nil if it is not known. An IPv4-mapped one becomes IPv4.
+    package var client: String? { didSet { client = client.map(IPAddress.plain) } }
     /// Whether it came by the address for operators (`server.adminListen`).
     package var isAdministrative = false
 

@@ -44,6 +44,7 @@ package struct TrustedProxies: Sendable, Hashable {
     ///   - peer: the other end of the connection; nil for one without an address.
     ///   - fields: the request's.
     package func client(peer: String?, fields: [HeaderField]) -> String? {
+        let peer = peer.map(IPAddress.plain)
         guard !texts.isEmpty, trusts(peer: peer) else { return peer }
         let forwarded = client(peer, Self.forwarded(fields))
         let listed = client(peer, Self.listed(fields))
@@ -70,9 +71,8 @@ package struct TrustedProxies: Sendable, Hashable {
     }
 
     private func isTrusted(_ text: String) -> Bool {
-        guard let address = IPAddress(text) else { return false }
-        let plain = AddressPolicy.mapped(address) ?? address
-        return blocks.contains { $0.contains(address) || $0.contains(plain) }
+        let addresses = [text, IPAddress.plain(text)].compactMap { IPAddress($0) }
+        return blocks.contains { block in addresses.contains(where: block.contains) }
     }
 
     private static func listed(_ fields: [HeaderField]) -> [String?]? {
@@ -124,6 +124,6 @@ package struct TrustedProxies: Sendable, Hashable {
         } else if text.contains("."), !text.contains("::"), let colon = text.firstIndex(of: ":") {
             host = text[..<colon]
         }
-        return IPAddress(String(host))?.description
+        return IPAddress(IPAddress.plain(String(host)))?.description
     }
 }

@@ -1,6 +1,6 @@
-/// Where the server listens: `127.0.0.1:8080`, `[::1]:8080`, `localhost:0`, `unix:/run/pipectl.sock`, `fd:3`.
+/// Where the server listens: `127.0.0.1:8080`, `[::1]:8080`, `*:8080`, `localhost:0`, `unix:/run/pipectl.sock`, `fd:3`.
 package enum ListenAddress: Sendable, Hashable, CustomStringConvertible {
-    /// A name or an address, an IPv6 one without its brackets; port 0 for one the system chooses.
+    /// A name or an address, an IPv6 one without its brackets, or `*` for all addresses of both families; port 0 for one the system chooses.
     case tcp(host: String, port: Int)
     /// A socket in the file system.
     case unix(path: String)

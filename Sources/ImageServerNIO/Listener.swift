@@ -27,7 +27,7 @@ struct Listener: Sendable {
     static func open(_ address: ListenAddress, _ bootstrap: () -> ServerBootstrap) async throws -> Listener {
         switch address {
         case .tcp(let host, let port):
-            let channel = try await overTCP(bootstrap()).bind(host: host, port: port).get()
+            let channel = try await bind(host, port, bootstrap)
             return Listener(
                 address: .tcp(host: host, port: channel.localAddress?.port ?? port), channel: channel, file: nil)
         case .unix(let path):
@@ -58,6 +58,22 @@ struct Listener: Sendable {
         try? await channel.close()
         guard case .unix(let path) = address, let file, FileIdentity(path) == file else { return }
         unlink(path)
+    }
+
+    private static func bind(
+        _ host: String, _ port: Int, _ bootstrap: () -> ServerBootstrap
+    ) async throws -> any Channel {
+        guard host == "*" else { return try await overTCP(bootstrap()).bind(host: host, port: port).get() }
+        do {
+            // One socket for both families, whatever `net.ipv6.bindv6only` says.
+            let option = ChannelOptions.Types.SocketOption(
+                level: .init(IPPROTO_IPV6), name: .init(IPV6_V6ONLY))
+            return try await overTCP(bootstrap()).serverChannelOption(option, value: 0).bind(host: "::", port: port)
+                .get()
+        } catch let error as IOError where [EAFNOSUPPORT, EADDRNOTAVAIL].contains(error.errnoCode) {
+            // Without IPv6 in the kernel or on any interface.
+            return try await overTCP(bootstrap()).bind(host: "0.0.0.0", port: port).get()
+        }
     }
 
     private static func overTCP(_ bootstrap: ServerBootstrap) -> ServerBootstrap {

@@ -123,7 +123,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
 
     /// The host as it is compared: without a dot at the end, and an IPv4-mapped IPv6 address as IPv4.
     static func canonical(_ host: String) -> String {
-        if let address = IPAddress(host), let inner = AddressPolicy.mapped(address) { return inner.description }
+        let host = IPAddress.plain(host)
         return host.hasSuffix(".") ? String(host.dropLast()) : host
     }
 

@@ -19,6 +19,14 @@ package enum IPAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// Returns the IPv4 address of an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`), and any other text unchanged.
+    ///
+    /// A socket that listens on `[::]` reports the addresses of IPv4 clients in the mapped form.
+    package static func plain(_ text: String) -> String {
+        guard text.utf8.contains(UInt8(ascii: ":")), let address = IPAddress(text) else { return text }
+        return AddressPolicy.mapped(address)?.description ?? text
+    }
+
     /// The address in a socket address; nil for other families than IPv4 and IPv6.
     init?(_ address: UnsafePointer<sockaddr>) {
         let raw = UnsafeRawPointer(address)

@@ -456,7 +456,7 @@ import Variants
     @Test(arguments: [
         ("192.0.2.1", "192.0.2.1"), ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2"), ("2001:0db8:1:2::9", "2001:db8:1:2"),
         ("2001:db8::1", "2001:db8::"), ("::1", ":::"), ("fe80::1%eth0", "fe80:::"),
-        ("::ffff:192.0.2.1", "::ffff:192.0.2.1"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
         ("", ""),
     ])
     func `an IPv6 client is its network`(_ address: String, _ network: String) {

@@ -4,6 +4,7 @@ import Testing
 @Suite struct ListenAddressTests {
     @Test(arguments: [
         ("127.0.0.1:8080", "127.0.0.1", 8080), ("[::1]:0", "::1", 0), ("localhost:65535", "localhost", 65_535),
+        ("*:8080", "*", 8080),
     ])
     func `host and port are read`(_ text: String, _ host: String, _ port: Int) {
         #expect(ListenAddress(text) == .tcp(host: host, port: port))

@@ -46,7 +46,7 @@ struct ServeCommand: AsyncParsableCommand {
     var folder: String?
     @Option(
         help: ArgumentHelp(
-            "Address to listen on (default 127.0.0.1:8080); with port 0 the system chooses one. Also unix:PATH, or fd:NUMBER for a socket that was passed.",
+            "Address to listen on (default 127.0.0.1:8080); with port 0 the system chooses one; *:PORT is every address. Also unix:PATH, or fd:NUMBER for a socket that was passed.",
             valueName: "host:port"
         ))
     var listen: String?

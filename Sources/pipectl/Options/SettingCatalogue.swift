@@ -225,7 +225,7 @@ enum SettingCatalogue {
     private static let starting: [Setting] = [
         Setting(
             "listen", \.listener.listen, .listenAddress,
-            "HOST:PORT, unix:PATH, or fd:NUMBER for a socket that was passed; loopback only, unless you choose otherwise"
+            "HOST:PORT, *:PORT for all addresses, unix:PATH, or fd:NUMBER for a socket that was passed; by default loopback only"
         ),
         Setting("server.connections", \.listener.connections, .integer(1...1_000_000), "clients at once"),
         Setting(

@@ -157,7 +157,7 @@ extension SettingForm where Value == ListenAddress {
             read: { (given) throws(SettingErrors) in
                 guard case .string(let text) = given.value, let address = ListenAddress(text) else {
                     throw given.bad(
-                        "\(given.value.json) is not HOST:PORT, unix:PATH or fd:NUMBER; write for example 127.0.0.1:8080, [::1]:8080, 0.0.0.0:8080 or unix:/run/pipectl.sock"
+                        "\(given.value.json) is not HOST:PORT, unix:PATH or fd:NUMBER; write for example 127.0.0.1:8080, [::1]:8080, *:8080 or unix:/run/pipectl.sock"
                     )
                 }
                 guard case .unix(let path) = address else { return address }

@@ -48,6 +48,25 @@ extension CommandTests {
             #expect(access(path, F_OK) != 0)
         }
 
+        @Test(arguments: ["*:0", "[::]:0"])
+        func `every address of both families is listened on, and this machine's are operators'`(
+            _ address: String
+        ) async throws {
+            let folder = ScratchFolder()
+            let child = try ChildProgram(
+                ["serve", "--listen", address, "--set", "allowUnsigned=true", "--cache", folder("cache")],
+                folder: folder.path)
+            let mark = "listening on http://\(address.dropLast())"
+            let told = await child.tells(mark)
+            let port = told.split(separator: mark, maxSplits: 1).last?.prefix { $0.isNumber } ?? ""
+            for host in ["127.0.0.1", "[::1]"] {
+                let metrics = try await Self.curl(["http://\(host):\(port)/metrics"])
+                #expect(metrics.contains("image_pipeline"), "\(host): \(metrics.prefix(200))")
+            }
+            child.signal(SIGTERM)
+            #expect(await child.end.exit == 0)
+        }
+
         @Test func `a file that is no socket is left alone`() async throws {
             let folder = ScratchFolder()
             let path = folder("kept")
