@@ -7,7 +7,8 @@ public enum ReferrerRule: Sendable, Hashable {
     /// Any page, the default.
     case all
     /// Pages that a pattern admits, the server's own pages, and requests without `Referer`, as when a person opens the
-    /// address itself.
+    /// address itself. To other sites browsers send only a page's origin (W3C Referrer Policy §3.7), so a pattern with a
+    /// path admits no page.
     case list([HostPattern])
 
     /// - Throws: `Problem`: 403 for another page.

@@ -100,6 +100,13 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         path = url.path == "/" ? nil : url.path
     }
 
+    /// The pattern as it was written, without its path; nil if it has none.
+    package var withoutPath: String? {
+        guard path != nil else { return nil }
+        let start = description[...].utf8.end(of: "://") ?? description.startIndex
+        return String(description.prefix(upTo: description[start...].firstIndex(of: "/") ?? description.endIndex))
+    }
+
     /// Whether a URL lies within the pattern.
     func matches(_ url: SourceURL, _ reading: Reading) -> Bool {
         let isScheme = scheme == url.scheme || scheme == nil && (url.scheme != "s3" || reading == .anyReading)

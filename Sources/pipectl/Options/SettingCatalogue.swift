@@ -333,7 +333,8 @@ enum SettingCatalogue {
             "fields of pictures, originals and descriptions besides the server's own: name → value"),
         Setting(
             "server.referrers", \.referrers, .patterns,
-            "pages that may show pictures, like sources.allow; requests without Referer may; empty: all pages"),
+            "pages that may show pictures, like sources.allow without paths; requests without Referer may; empty: all pages"
+        ),
         Setting(
             "server.mountPoint", \.mountPoint, .text,
             "path before all others, as a proxy passes it on: /images; /health, /ready and /metrics also work without"),

@@ -27,6 +27,13 @@ extension RunConfiguration {
         } catch {
             errors.add(settings.given("defaultBase").bad(error.text), following: "baseURLs")
         }
+        for (index, pattern) in referrers.enumerated() {
+            guard let remedy = pattern.withoutPath else { continue }
+            errors.add(
+                settings.given("server.referrers").bad(
+                    "`\(pattern)` has a path, which would refuse every page: browsers send other sites only the origin of a "
+                        + "page; write `\(remedy)`", member: index))
+        }
         if !referrers.isEmpty { site.referrers = .list(referrers) }
         if !mountPoint.isEmpty {
             if mountPoint.hasPrefix("/"), !mountPoint.hasSuffix("/"), !mountPoint.contains(where: "?# ".contains) {

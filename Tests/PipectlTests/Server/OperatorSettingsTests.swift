@@ -54,6 +54,17 @@ extension CommandTests {
             }
         }
 
+        @Test func `a page's path in the list is an error, since browsers send the origin alone`() async throws {
+            let ended = try await CommandSite().plain([
+                "serve", "--set", #"server.referrers=["example.org","https://example.org/shop"]"#,
+            ])
+            #expect(ended.exit == 2, "\(ended.errors)")
+            #expect(ended.errors.contains("`https://example.org/shop` has a path"), "\(ended.errors)")
+            #expect(ended.errors.contains("write `https://example.org`"), "\(ended.errors)")
+            let slash = try Settings(assignments: ["server.referrers=https://example.org/"]).serving()
+            #expect(slash.1.referrers == .list([try HostPattern("https://example.org/")]))
+        }
+
         @Test func `paths begin with the mount point, those of probes need not`() async throws {
             let origin = try Self.origin()
             defer { origin.stop() }
