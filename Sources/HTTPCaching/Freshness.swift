@@ -78,7 +78,7 @@ package enum Freshness {
             let tenth = ((date - Double(modified)) / 10).rounded(.down)
             return FreshnessLifetime(seconds: min(tenth, heuristicCap), basis: .heuristic)
         }
-        if response.status == 200, let configured = configuration.defaultMaxAge {
+        if response.isOK, let configured = configuration.defaultMaxAge {
             return FreshnessLifetime(seconds: Double(max(0, configured)), basis: .configured)
         }
         return FreshnessLifetime(seconds: 0, basis: .none)

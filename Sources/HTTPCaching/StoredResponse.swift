@@ -32,6 +32,9 @@ public struct StoredResponse: Sendable, Hashable {
     /// stands in for an origin that fails as other stale responses do.
     public var isInDoubt: Bool
 
+    /// Whether the body is the resource's: a 200, or a 203, which is a 200 that a proxy has changed (RFC 9110 §15.3.4).
+    package var isOK: Bool { status == 200 || status == 203 }
+
     public init(
         status: Int, fields: [HeaderField], requestTime: Double, responseTime: Double,
         selecting: [String: String?] = [:], assignedLifetime: Double? = nil, lifetimeLimit: Double? = nil,

@@ -27,8 +27,8 @@ extension OriginalRecord {
         }
     }
 
-    /// Whether it is a 200 of which no variant can be made, as far as is known.
-    var isUnusable: Bool { response.status == 200 && media == nil }
+    /// Whether it is a 200 or 203 whose body is no image that a variant can be made of.
+    var isUnusable: Bool { response.isOK && media == nil }
 
     /// Whether both were stored for requests with the same fields, one of them in the other's place or to take it.
     func isAlternative(to other: OriginalRecord) -> Bool {

@@ -19,8 +19,8 @@ public struct FetchConfiguration: Sendable, Hashable {
     public var stallSeconds = 5.0
     /// Bytes per second below which a body counts as stalled. Default 1000.
     public var stallRate = 1000
-    /// Redirects followed, each checked like a first request. Default 3; 0 refuses any.
-    public var redirects = 3
+    /// Redirects followed, each checked like a first request. Default 10, half of what browsers follow; 0 refuses any.
+    public var redirects = 10
     /// The largest body in bytes, counted as it arrives. Default 100 MB; a pipeline sets it to `limits.bytes`.
     package var byteLimit = 100_000_000
     /// The folder for bodies over `spoolBytes` while they arrive, in files without names; nil, the default, keeps them

@@ -38,7 +38,7 @@ public struct HostFreshness: Sendable, Hashable {
         // Lifetimes count from when the origin made the response.
         let age = Age.current(of: response, now: response.responseTime)
         let lifetime = Freshness.lifetime(of: response, configuration: caching).seconds
-        if let atLeast, isOnTheWay || response.status == 200, lifetime < Double(atLeast) + age {
+        if let atLeast, isOnTheWay || response.isOK, lifetime < Double(atLeast) + age {
             response.assignedLifetime = Double(atLeast) + age
         }
         if let atMost { response.lifetimeLimit = min(response.lifetimeLimit ?? .infinity, Double(atMost) + age) }

@@ -14,7 +14,7 @@ import Variants
             assignments: ["fetch.slots=7"], environment: ["PIPECTL_FETCH_SLOTS": "5", "PIPECTL_FETCH_PER_HOST": "9"],
             file: file)
         let fetch = try settings.configuration().pipeline.fetch
-        #expect(fetch.slots == 7 && fetch.perHost == 9 && fetch.retries == 5 && fetch.redirects == 3)
+        #expect(fetch.slots == 7 && fetch.perHost == 9 && fetch.retries == 5 && fetch.redirects == 10)
         #expect(settings.origin("retries") == .file(file, line: 4))
     }
 

@@ -117,7 +117,7 @@ extension FetchStage {
         _ finding: CacheFinding, _ admitted: AdmittedRequest, after failure: OriginFailure
     ) -> Original? {
         guard let record = finding.record, admitted.policy != .reload,
-            admitted.purpose == .original || record.response.status == 200,
+            admitted.purpose == .original || record.response.isOK,
             Reuse.mayServeStale(
                 record.response, after: failure, now: now(), configuration: caching,
                 directives: admitted.directives)
@@ -192,7 +192,7 @@ extension FetchStage {
     private func candidates(of finding: CacheFinding, _ admitted: AdmittedRequest) -> [OriginalRecord] {
         guard admitted.policy != .reload, finding.missingBody == nil else { return [] }
         let selected = finding.record.map { [$0] } ?? []
-        let others = finding.records.filter { $0 != finding.record && $0.response.status == 200 }
+        let others = finding.records.filter { $0 != finding.record && $0.response.isOK }
             .sorted { $0.response.responseTime > $1.response.responseTime }
         return (selected + others).filter { Validation.hasValidator($0.response) }
     }
@@ -346,7 +346,7 @@ extension FetchStage {
         }
         let isFinal = (200..<300).contains(response.status) || response.status == 404 || response.status == 410
         var replaced = isFinal ? finding.record : nil
-        if original.record.response.status == 200 {
+        if original.record.response.isOK {
             original.record.isOnTrial = isAnotherPicture(than: original.record, finding)
             // Nothing but a picture that can be decoded removes one; whether it can, a render shows.
             let isInDoubt = admitted.purpose == .image && !original.mayStore
@@ -367,7 +367,7 @@ extension FetchStage {
     /// Whether a picture with other bytes is stored where the record would be.
     private func isAnotherPicture(than record: OriginalRecord, _ finding: CacheFinding) -> Bool {
         finding.records.contains { stored in
-            !stored.isOnTrial && !stored.isUnusable && stored.response.status == 200
+            !stored.isOnTrial && !stored.isUnusable && stored.response.isOK
                 && stored.response.selecting == record.response.selecting && stored.digest != record.digest
         }
     }

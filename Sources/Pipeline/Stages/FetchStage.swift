@@ -194,7 +194,7 @@ struct FetchStage: Sendable {
         let response = original.record.response
         let type =
             admitted.purpose == .image ? unacceptedType(of: original.record) : unacceptedType(response.fields)
-        if admitted.purpose == .image, response.status != 200 {
+        if admitted.purpose == .image, !response.isOK {
             throw Self.error(status: response.status, original.problem, admitted)
         }
         guard let type else { return }
@@ -210,7 +210,7 @@ struct FetchStage: Sendable {
     /// Why no variant can be made of a 200; nil if nothing is known against it, or none is wanted. Whether its data is
     /// intact only a render shows.
     func unusable(_ original: Original, _ admitted: AdmittedRequest) async -> PipelineError? {
-        guard admitted.purpose == .image, original.record.response.status == 200 else { return nil }
+        guard admitted.purpose == .image, original.record.response.isOK else { return nil }
         do throws(PipelineError) { try check(original, admitted) } catch { return error }
         guard original.record.header == nil, let body = original.body else { return nil }
         let failure = await threads.run { () -> RenderError? in
@@ -275,7 +275,7 @@ struct FetchStage: Sendable {
         OriginalRecord(
             source: source, response: response, digest: digest ?? sha256Hex(bytes), length: bytes.count,
             // A body that is not an image is stored like any other; a request for a variant of it then fails.
-            header: response.status == 200
+            header: response.isOK
                 ? try? EntryBody.bytes(bytes).probe(response.fields, limit: byteLimit) : nil,
             fetchMilliseconds: milliseconds, finalURL: finalURL)
     }
@@ -291,7 +291,7 @@ struct FetchStage: Sendable {
         }
         let body = EntryBody.file(file)
         let (digest, header) = await threads.run {
-            let isImage = stored.status == 200
+            let isImage = stored.isOK
             return (
                 response.digest ?? body.digest(),
                 isImage ? try? body.probe(stored.fields, limit: byteLimit) : nil

@@ -74,7 +74,7 @@ package struct LookUpStage: Sendable {
         switch finding.verdict {
         case .reuseAndValidate: break
         case .validate:
-            guard let record = finding.record, record.response.status == 200 else { return nil }
+            guard let record = finding.record, record.response.isOK else { return nil }
             let decision = Reuse.decision(
                 stored: record.response, now: now(), policy: .cacheOnly, configuration: caching)
             guard decision == .fresh || decision == .stale else { return nil }
@@ -171,7 +171,7 @@ package struct LookUpStage: Sendable {
         let directives = admitted.directives
         // Stored before the clock was set back: its age is unknown.
         let isOfTheFuture = policy == .protocol && stored.responseTime > time + Self.clockTolerance
-        let isUsable = admitted.purpose == .original || stored.status == 200
+        let isUsable = admitted.purpose == .original || stored.isOK
         finding.verdict = .validate
         switch Reuse.decision(
             stored: stored, now: time, policy: policy, configuration: caching, directives: directives)

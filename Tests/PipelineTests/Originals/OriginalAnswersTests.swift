@@ -26,6 +26,21 @@ import Testing
         }
     }
 
+    @Test func `a 203 with a picture is a picture, and is stored (RFC 9110 §15.3.4)`() async throws {
+        let bytes = sample("originals/night-tiny.jpg")
+        try await withCache { _ in
+            var answer = Answer(203, "Cache-Control: max-age=60")
+            answer.body = bytes
+            return answer
+        } _: { bench in
+            let first = try await bench.image("thumbnail:20")
+            #expect(first.width == 20 && first.originalOutcome == .network)
+            #expect(try await bench.image("thumbnail:10").originalOutcome == .memory)
+            #expect(try await bench.get().status == 203)
+            #expect(bench.count == 1)
+        }
+    }
+
     @Test func `the handling of a miss, a hit and a validation is told in the words of RFC 9211`() async throws {
         try await withCache { request in
             request.fields.first("if-none-match") == nil
