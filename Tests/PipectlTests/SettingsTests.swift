@@ -218,10 +218,14 @@ import Variants
         ]).configuration().pipeline.s3
         #expect(s3.store.endpoint == "http://10.0.0.5:9000" && s3.store.credentials == .key(id: "A", secret: "hush"))
         #expect(s3.buckets["public"]?.credentials == .anonymous)
+        let paid = try Settings(assignments: [#"s3={"buckets":{"a":{"headers":{"x-amz-request-payer":"requester"}}}}"#])
+            .configuration().pipeline.s3
+        #expect(paid.buckets["a"]?.fields == [HeaderField("x-amz-request-payer", "requester")])
         for (text, said) in [
             (#"{"accessKey":"A"}"#, "both accessKey and secretKey"), (#"{"endpoint":"s3.test"}"#, "https://HOST"),
             (#"{"endpoint":"https://s3.test/bucket"}"#, "https://HOST"), (#"{"regoin":"eu"}"#, "region"),
             (#"{"secretKey":["hush"]}"#, "expected text"), (#"{"buckets":{"a":1}}"#, "expected a map"),
+            (#"{"headers":{"Host":"hush"}}"#, "not a header that can be set"), (#"{"headers":["hush"]}"#, "a map"),
             (#"{"secretKeyFile":"/nowhere","accessKey":"A"}"#, "/nowhere"), (#"{"instance":"yes"}"#, "true or false"),
         ] {
             let error = #expect(throws: SettingErrors.self) {

@@ -1,4 +1,4 @@
-import HTTPCaching
+public import HTTPCaching
 
 /// Where buckets are, and as whom they are asked (setting `s3`).
 public struct S3Configuration: Sendable, Hashable {
@@ -14,6 +14,9 @@ public struct S3Configuration: Sendable, Hashable {
         public var pathStyle: Bool?
         /// Seconds for which objects are fresh that say nothing of it themselves; nil, the default, for what HTTP estimates.
         public var maxAge: Int?
+        /// Additional fields of every request, which are signed, such as `x-amz-request-payer: requester` for
+        /// requester-pays buckets; nil, the default, for none.
+        public var fields: [HeaderField]?
         /// Nil, the default, for those of the environment.
         public var credentials: S3Credentials?
 
@@ -44,6 +47,7 @@ public struct S3Configuration: Sendable, Hashable {
         merged.region = own.region ?? store.region
         merged.pathStyle = own.pathStyle ?? store.pathStyle
         merged.maxAge = own.maxAge ?? store.maxAge
+        merged.fields = own.fields ?? store.fields
         merged.credentials = own.credentials ?? store.credentials
         return merged
     }

@@ -82,6 +82,7 @@ package final class S3Transport: Transport {
         if !request.body.isEmpty { asked.signature?.digest = sha256Hex(request.body) }
         asked.isTrusted = store.endpoint != nil
         asked.fields.removeAll { FieldLines.isSameName($0.name, "authorization") }
+        asked.fields += store.fields ?? []
         let response = try await base.fetch(asked, onProgress: onProgress)
         return (response, response.status < 300 || response.status == 304 ? nil : S3Failure(response.body))
     }

@@ -48,7 +48,7 @@ enum SettingCatalogue {
         Setting(
             "s3", \.pipeline.s3, .s3,
             "endpoint, region, pathStyle, maxAge, accessKey with secretKey or secretKeyFile (and sessionToken), profile, "
-                + "anonymous, instance, and buckets with the same for single ones; set as a whole",
+                + "anonymous, instance, headers, and buckets with the same for single ones; set as a whole",
             isSecret: true),
         Setting(
             "fetch.slots", \.pipeline.fetch.slots, .integer(1...4096),

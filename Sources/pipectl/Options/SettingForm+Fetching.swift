@@ -168,18 +168,20 @@ extension GivenSetting {
         return freshness
     }
 
-    private func fields(_ members: [SettingMember], _ host: HostOrigin) throws(SettingErrors) -> [HeaderField] {
+    /// - Parameter owner: what the fields are sent to, for messages.
+    func fields(_ members: [SettingMember], _ owner: String) throws(SettingErrors) -> [HeaderField] {
         var fields: [HeaderField] = []
         for member in members {
             let text: String
             switch member.value {
             case .string(let given): text = given
             case .int(let number): text = String(number)
-            default: throw bad(host, "the header `\(member.name)` is \(member.value.kindName); expected text")
+            default: throw bad("\(owner): the header `\(member.name)` is \(member.value.kindName); expected text")
             }
             let field = HeaderField(member.name, text)
             guard HostSettings.mayHold(field) else {
-                throw bad(host, "`\(member.name)` is not a header that can be set, or its value contains a line break")
+                throw bad(
+                    "\(owner): `\(member.name)` is not a header that can be set, or its value contains a line break")
             }
             fields.append(field)
         }

@@ -26,6 +26,9 @@ extension SettingForm where Value == S3Configuration {
             }
         let members: [(String, SettingValue)?] = [
             store.endpoint.map { ("endpoint", .string($0)) }, store.region.map { ("region", .string($0)) },
+            store.fields.map { fields in
+                ("headers", .object(fields.map { SettingMember(name: $0.name, value: .null) }))
+            },
             store.pathStyle.map { ("pathStyle", .bool($0)) }, store.maxAge.map { ("maxAge", .int($0)) }, credentials,
         ]
         return members.compactMap { $0 }.map { SettingMember(name: $0.0, value: $0.1) }
@@ -54,7 +57,7 @@ extension GivenSetting {
     private static let members = [
         "endpoint", "region", "pathStyle", "maxAge", "accessKey", "secretKey", "secretKeyFile", "sessionToken",
         "profile",
-        "anonymous", "instance", "buckets",
+        "anonymous", "instance", "headers", "buckets",
     ]
 
     fileprivate func bucket() throws(SettingErrors) -> RemoteConfiguration {
@@ -117,6 +120,7 @@ extension GivenSetting {
             case ("anonymous", .bool(true)): store.credentials = .anonymous
             case ("anonymous", .bool(false)): break
             case ("endpoint", .string(let text)) where S3Configuration.isEndpoint(text): store.endpoint = text
+            case ("headers", .object(let members)): store.fields = try fields(members, "\(place)headers")
             case ("region", .string(let text)) where !text.isEmpty: store.region = text
             case ("accessKey", .string(let text)), ("secretKey", .string(let text)),
                 ("sessionToken", .string(let text)),
@@ -151,6 +155,7 @@ extension GivenSetting {
         switch name {
         case "pathStyle", "anonymous": "true or false"
         case "maxAge": "whole seconds"
+        case "headers": "a map"
         case "endpoint": "https://HOST[:PORT], or http:// for a store of your own network"
         default: "text"
         }

@@ -151,6 +151,25 @@ private func https() -> any Transport {
 
 /// Where credentials are looked for, and what texts name.
 struct S3NameTests {
+    @Test func `fields of a store are sent with each request and signed, those of a bucket instead`() async throws {
+        let origin = try LoopbackOrigin { _ in .response(200) }
+        defer { origin.stop() }
+        var configuration = S3Configuration()
+        configuration.store.endpoint = origin.url("")
+        configuration.store.credentials = .key(id: "any", secret: "any")
+        configuration.store.fields = [HeaderField("X-Amz-Request-Payer", "requester")]
+        var own = S3Configuration.Store()
+        own.fields = []
+        configuration.buckets["own"] = own
+        let transport = S3Transport(https(), configuration, environment: { _ in nil })
+        for bucket in ["open", "own"] {
+            _ = try await transport.fetch(FetchRequest(url: #require(try SourceURL(s3: "s3://\(bucket)/a"))))
+        }
+        #expect(origin.requests.map { $0["x-amz-request-payer"] } == ["requester", nil])
+        let signed = origin.requests.map { $0["authorization"]?.contains("x-amz-request-payer") }
+        #expect(signed == [true, false])
+    }
+
     @Test(arguments: [
         ("s3://Photos/a b", "s3://photos/a%20b"), ("S3://photos/2026/é.jpg", "s3://photos/2026/%C3%A9.jpg"),
         ("s3://photos/a%20b", "s3://photos/a%20b"), ("s3://photos/a+b", "s3://photos/a%2Bb"),
