@@ -59,13 +59,7 @@ extension AddressPolicy {
     /// Refuses a URL whose host is an address literal, or `localhost`, that may not be connected to. Other names can
     /// only be checked once they are resolved.
     func check(_ url: SourceURL) throws(PipelineError) {
-        guard url.scheme.hasPrefix("http") else { return }
-        let host = url.host.hasPrefix("[") ? String(url.host.dropFirst().dropLast()) : url.host
-        // RFC 6761 §6.3: names below `localhost` are this host, too. (The resolver decides what `localhost.` is.)
-        let isLocal = host.lowercased() == "localhost" || host.lowercased().hasSuffix(".localhost")
-        let named = isLocal ? ["127.0.0.1", "::1"] : [host]
-        let addresses = named.compactMap { IPAddress($0) }
-        guard !addresses.isEmpty, !addresses.contains(where: { allows($0, port: url.port) }) else { return }
-        throw PipelineError(.refused(addresses, url))
+        let addresses = refused(url)
+        if !addresses.isEmpty { throw PipelineError(.refused(addresses, url)) }
     }
 }

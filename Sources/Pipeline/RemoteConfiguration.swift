@@ -55,7 +55,8 @@ public struct RemoteConfiguration: Sendable, Hashable {
         own.byteLimit = fetching.byteLimit
         (own.spoolFolder, own.spoolFloor, own.spoolBytes) =
             (fetching.spoolFolder, fetching.spoolFloor, fetching.spoolBytes)
-        (own.authoritiesFile, own.userAgent) = (fetching.authoritiesFile, fetching.userAgent)
+        (own.authoritiesFile, own.userAgent, own.proxy) =
+            (fetching.authoritiesFile, fetching.userAgent, fetching.proxy)
         own.allowPrivateAddresses = fetching.allowPrivateAddresses
         var s3 = S3Configuration()
         (s3.store, s3.asksInstance) = (store, asksInstance)

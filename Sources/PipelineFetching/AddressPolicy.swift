@@ -43,6 +43,21 @@ package struct AddressPolicy: Sendable, Hashable {
         }
     }
 
+    /// The addresses that a URL names, as a literal or by `localhost`, if none of them may be connected to; empty
+    /// otherwise. Other names can only be checked once they are resolved.
+    package func refused(_ url: SourceURL) -> [IPAddress] {
+        guard url.scheme.hasPrefix("http") else { return [] }
+        let named = Self.named(url)
+        return named.contains { allows($0, port: url.port) } ? [] : named
+    }
+
+    static func named(_ url: SourceURL) -> [IPAddress] {
+        let host = url.host.hasPrefix("[") ? String(url.host.dropFirst().dropLast()) : url.host
+        // RFC 6761 §6.3: names below `localhost` are this host, too. (The resolver decides what `localhost.` is.)
+        let isLocal = host.lowercased() == "localhost" || host.lowercased().hasSuffix(".localhost")
+        return (isLocal ? ["127.0.0.1", "::1"] : [host]).compactMap { IPAddress($0) }
+    }
+
     private static let blocks: [(AddressBlock, AddressClass)] = [
         ("0.0.0.0/8", AddressClass.unspecified), ("10.0.0.0/8", .private), ("100.64.0.0/10", .carrierGradeNAT),
         ("127.0.0.0/8", .loopback), ("169.254.0.0/16", .linkLocal), ("172.16.0.0/12", .private),

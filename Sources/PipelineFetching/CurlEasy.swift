@@ -54,6 +54,9 @@ final class CurlEasy {
             let isTLS = request.url.scheme == "https"
             isTaken = isTaken && ccurl_set_long(handle, CURLOPT_PIPEWAIT, isTLS ? 1 : 0) == CURLE_OK
         }
+        if transfer.configuration.proxy != nil {
+            isTaken = isTaken && ccurl_set_string(handle, CURLOPT_NOPROXY, transfer.usesProxy ? "" : "*") == CURLE_OK
+        }
         if let given = request.hooks.addresses(request.url.host, request.url.port) {
             let name = request.url.host.contains(":") ? "[\(request.url.host)]" : request.url.host
             addresses = curl_slist_append(nil, "\(name):\(request.url.port):" + given.joined(separator: ","))
@@ -86,12 +89,13 @@ final class CurlEasy {
             ccurl_set_long(handle, CURLOPT_HTTPGET, 1),
             ccurl_set_string(handle, CURLOPT_USERAGENT, configuration.userAgent),
 
-            // Only http and https; redirects are ours to follow; no proxy from the environment to hide the address.
+            // Only http and https; we follow redirects ourselves; proxies of the environment are not used.
             ccurl_set_string(handle, CURLOPT_PROTOCOLS_STR, "http,https"),
             ccurl_set_string(handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https"),
             ccurl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0),
-            ccurl_set_string(handle, CURLOPT_PROXY, ""),
+            ccurl_set_string(handle, CURLOPT_PROXY, configuration.proxy?.description ?? ""),
             ccurl_set_string(handle, CURLOPT_NOPROXY, "*"),
+            ccurl_set_long(handle, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1),
             ccurl_set_long(handle, CURLOPT_HTTP09_ALLOWED, 0),
             ccurl_set_long(handle, CURLOPT_HTTP_VERSION, configuration.http2 ? httpVersion2TLS : httpVersion11),
 
@@ -112,6 +116,13 @@ final class CurlEasy {
             ccurl_set_pointer(handle, CURLOPT_PREREQDATA, context),
         ]
         if let file = configuration.authoritiesFile { statuses += trust(file) }
+        if let (user, password) = configuration.proxy?.credentials {
+            statuses.append(ccurl_set_string(handle, CURLOPT_PROXYUSERNAME, user))
+            statuses.append(ccurl_set_string(handle, CURLOPT_PROXYPASSWORD, password))
+        }
+        if let path = configuration.unixSocket {
+            statuses.append(ccurl_set_string(handle, CURLOPT_UNIX_SOCKET_PATH, path))
+        }
         return statuses.allSatisfy { $0 == CURLE_OK }
     }
 
@@ -179,7 +190,7 @@ final class CurlEasy {
 
     /// Whether the transfer may continue with a connected peer.
     fileprivate func admits(_ peer: UnsafePointer<CChar>, port: Int32) -> Bool {
-        if transfer?.request.isTrusted == true { return true }
+        if transfer?.isAdmitted == true { return true }
         if let admitted, admitted.port == port, strcmp(admitted.peer, peer) == 0 { return true }
         let text = String(cString: peer)
         guard let transfer, transfer.admits(IPAddress(text), port: Int(port)) else { return false }
@@ -235,13 +246,14 @@ private func openSocket(
     _ context: UnsafeMutableRawPointer?, _ purpose: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
 ) -> curl_socket_t {
     guard let transfer = easy(context)?.transfer, let address else { return -1 }
+    let closeOnExec = Int32(SOCK_CLOEXEC.rawValue)
+    if transfer.configuration.unixSocket != nil { return socket(AF_UNIX, address.pointee.socktype | closeOnExec, 0) }
     let (ip, port) = withUnsafePointer(to: &address.pointee.addr) { pointer in
         let raw = UnsafeRawPointer(pointer)
         // Both families keep the port at the same offset.
         return (IPAddress(pointer), Int(UInt16(bigEndian: raw.loadUnaligned(fromByteOffset: 2, as: UInt16.self))))
     }
     guard transfer.admits(ip, port: port), let ip, transfer.request.hooks.dials(ip, port) else { return -1 }
-    let closeOnExec = Int32(SOCK_CLOEXEC.rawValue)
     return socket(address.pointee.family, address.pointee.socktype | closeOnExec, address.pointee.`protocol`)
 }
 

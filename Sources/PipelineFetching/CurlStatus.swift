@@ -10,14 +10,27 @@ extension FetchError {
             return
         }
         let text = String(cString: curl_easy_strerror(status))
-        var systemError = 0
+        var (systemError, connectStatus) = (0, 0)
         ccurl_get_long(handle, CURLINFO_OS_ERRNO, &systemError)
+        ccurl_get_long(handle, CURLINFO_HTTP_CONNECTCODE, &connectStatus)
+        if transfer.usesProxy, connectStatus >= 300 {
+            self = .byProxy(connectStatus, transfer)
+            return
+        }
+        let proxy = transfer.usesProxy ? transfer.configuration.proxy : nil
         switch status {
+        case CURLE_COULDNT_RESOLVE_PROXY:
+            self.init(
+                .unresolvable, url, "the proxy \(proxy?.description ?? "") (`fetch.proxy`) has no address")
         case CURLE_COULDNT_RESOLVE_HOST:
             self.init(.unresolvable, url, "the host `\(url.host)` has no address; is the name right?")
         case CURLE_COULDNT_CONNECT, CURLE_ABORTED_BY_CALLBACK:
             if !transfer.refused.isEmpty {
                 self = .refused(transfer.refused, url)
+            } else if let proxy {
+                self.init(.unreachable, url, "no connection to the proxy \(proxy) (`fetch.proxy`); is it up?")
+            } else if let path = transfer.configuration.unixSocket {
+                self.init(.unreachable, url, "no connection to unix:\(path); is the server up?")
             } else {
                 self.init(.unreachable, url, "no connection to \(url.host) port \(url.port); is the origin up?")
             }
@@ -42,5 +55,12 @@ extension FetchError {
         default:
             self.init(.transport, url, "the connection failed (\(text))")
         }
+    }
+
+    /// The error for a request that the proxy itself refuses.
+    static func byProxy(_ status: Int, _ transfer: Transfer) -> FetchError {
+        let proxy = transfer.configuration.proxy?.description ?? ""
+        let remedy = status == 407 ? "; are user and password in `fetch.proxy` right?" : " (`fetch.proxy`)"
+        return FetchError(.unreachable, transfer.request.url, "the proxy \(proxy) answered \(status)\(remedy)")
     }
 }

@@ -126,6 +126,11 @@ package final class CurlTransport: Transport {
         if let refusal = configuration.sources.refusal(of: request.source ?? url) {
             throw FetchError(.refusedSource, url, "refused by policy: \(refusal)")
         }
+        if configuration.proxy != nil, !request.isTrusted {
+            // The proxy connects, so the addresses are checked that the URL names.
+            let refused = self.settings.addresses.refused(url)
+            if !refused.isEmpty { throw .refused(refused, url) }
+        }
         guard FieldSyntax.isToken(request.method), !Self.refusedMethods.contains(request.method) else {
             throw FetchError(.protocolViolation, url, "the method `\(request.method)` cannot be sent to an origin")
         }

@@ -21,6 +21,10 @@ public struct FetchConfiguration: Sendable, Hashable {
     public var stallRate = 1000
     /// Redirects followed, each checked like a first request. Default 10, half of what browsers follow; 0 refuses any.
     public var redirects = 10
+    /// The proxy that fetches go through, except to link-local addresses. Default nil: none.
+    public var proxy: FetchProxy?
+    /// The Unix socket that all requests go to, whatever their host; nil, the default, for the host's address.
+    package var unixSocket: String?
     /// The largest body in bytes, counted as it arrives. Default 100 MB; a pipeline sets it to `limits.bytes`.
     package var byteLimit = 100_000_000
     /// The folder for bodies over `spoolBytes` while they arrive, in files without names; nil, the default, keeps them

@@ -83,6 +83,8 @@ final class Transfer: @unchecked Sendable {
     var configuration: FetchConfiguration { settings.configuration }
     /// Scheme, host and port; slots and rate are counted for each origin.
     let origin: String
+    /// Whether the transfer goes through the proxy. Those to link-local addresses, where clouds have credentials, do not.
+    let usesProxy: Bool
     /// Set from any thread; a cancellation may come before the submission.
     let isCancelled = Atomic(false)
     private let outcome = Mutex(Outcome.open)
@@ -126,6 +128,8 @@ final class Transfer: @unchecked Sendable {
         self.settings = settings
         origin = request.url.origin
         let configuration = settings.configuration
+        let named = AddressPolicy.named(request.url)
+        usesProxy = configuration.proxy != nil && !named.contains { AddressPolicy.classify($0) == .linkLocal }
         body = BodyCollector(
             folder: configuration.spoolFolder, spoolBytes: configuration.spoolBytes, floor: configuration.spoolFloor)
     }
@@ -206,6 +210,7 @@ final class Transfer: @unchecked Sendable {
         guard headAt != nil else {
             return .failure(FetchError(.transport, request.url, "the connection ended before the head did"))
         }
+        if usesProxy, status == 407 { return .failure(.byProxy(status, self)) }
         if reported < body.count { request.onProgress?(body.count, expected) }
         fields.keepEndToEnd()
         if isContinued, body.count != expected {
@@ -220,10 +225,13 @@ final class Transfer: @unchecked Sendable {
                 responseTime: responseTime))
     }
 
+    /// Whether any address may be connected to: the caller trusts the host, or the operator chose the peer.
+    var isAdmitted: Bool { request.isTrusted || usesProxy || configuration.unixSocket != nil }
+
     /// Whether a connection to the address may be made; records a refusal for the error.
     func admits(_ address: IPAddress?, port: Int) -> Bool {
         guard let address else { return false }
-        if request.isTrusted || settings.addresses.allows(address, port: port) { return true }
+        if isAdmitted || settings.addresses.allows(address, port: port) { return true }
         refused.append(address)
         return false
     }

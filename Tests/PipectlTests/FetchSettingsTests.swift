@@ -33,6 +33,13 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
             fetch.allowPrivateAddresses == .list(["127.0.0.1:8080", "fd00::/8"].compactMap(AddressRule.Entry.init)))
     }
 
+    @Test func `a proxy is set without showing its password`() throws {
+        #expect(try fetch().proxy == nil && fetch("fetch.proxy=").proxy == nil)
+        let proxy = try #require(try fetch("fetch.proxy=http://us:geheim@p.test:3128").proxy)
+        #expect("\(proxy)" == "http://p.test:3128")
+        #expect(!"\(String(reflecting: proxy))".contains("geheim"))
+    }
+
     @Test func `hosts have headers, credentials, authorities`() throws {
         let folder = ScratchFolder()
         let ca = folder.write("", to: "ca.pem")
@@ -60,6 +67,8 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
     }
 
     @Test(arguments: [
+        ("fetch.proxy=socks5://us:geheim@p", "expected http://"),
+        ("fetch.proxy=http://us:geheim@p/x", "expected http://"),
         ("sources.allow=ftp://a", "only http, https and s3"), ("sources.deny=a*b", "`a*b`"),
         (#"fetch.breaker={"failures":0}"#, "above zero"), (#"fetch.breaker={"failure":3}"#, "did you mean `failures`?"),
         (#"hosts={"*.a":{}}"#, "HOST[:PORT]"), (#"hosts={"a/b":{}}"#, "more than a HOST"), (#"hosts={"a":1}"#, "a map"),
@@ -91,6 +100,19 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
 extension CommandTests {
     @Suite struct Fetching {
         private let site = CommandSite()
+
+        @Test func `the proxy of the settings is used, and its password shown nowhere`() async throws {
+            let picture = try #require(ScratchFolder.bytes(at: Samples.folder + "/originals/grey.jpg"))
+            let proxy = try LoopbackOrigin { _ in .response(200, ["Content-Type": "image/jpeg"], body: picture) }
+            defer { proxy.stop() }
+            let setting = "fetch.proxy=http://us:geheim@127.0.0.1:\(proxy.port)"
+            let fetched = try await site.run(["get", "http://pictures.test/grey.jpg", "-v", "--set", setting])
+            #expect(fetched.exit == 0 && !fetched.errors.contains("geheim"), "\(fetched.errors)")
+            #expect(proxy.requests.map(\.target) == ["http://pictures.test/grey.jpg"])
+            #expect(proxy.requests.first?["proxy-authorization"] == "Basic dXM6Z2VoZWlt")
+            let shown = try await site.plain(["settings", "--set", setting])
+            #expect(shown.exit == 0 && shown.text.contains("fetch.proxy") && !shown.text.contains("geheim"))
+        }
 
         @Test func `proxies in the environment are not used`() async throws {
             let proxy = try LoopbackOrigin { _ in .response(200, ["Content-Type": "text/html"]) }

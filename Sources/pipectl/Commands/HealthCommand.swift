@@ -8,7 +8,8 @@ struct HealthCommand: AsyncParsableCommand {
         commandName: "health",
         abstract: "Ask a server whether it works, for probes of containers and services without curl.",
         discussion: """
-            Without a URL it asks the server on this machine: where the setting `listen` says, by TLS with server.tls.
+            Without a URL it asks the server on this machine: where the setting `listen` says, by TLS with server.tls. A URL
+            may also be unix:PATH.
             /health says whether the server answers at all, /ready (--ready) also whether it is about to stop.
 
             Exit codes: 0 it answers 200, 1 it answers otherwise or not at all, 2 usage.
@@ -33,15 +34,25 @@ struct HealthCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try common.collectedSettings().configuration(serves: true)
-        let target = try target(try url ?? Self.place(of: configuration.listener))
+        var listener = configuration.listener
+        let socket = url.flatMap { $0.hasPrefix("unix:") ? ListenAddress($0) : nil }
+        if let socket { listener.listen = socket }
+        let other = socket == nil ? url : nil
+        let target = try target(try other ?? Self.place(of: listener))
         var fetching = configuration.pipeline.fetch
+        fetching.proxy = nil
+        var name = "\(target)"
+        if other == nil, case .unix(let path) = listener.listen {
+            fetching.unixSocket = path
+            name = "\(listener.listen)"
+        }
         fetching.allowPrivateAddresses = .all
         fetching.sources = HostPolicy()
         fetching.connectSeconds = seconds
         fetching.headerSeconds = seconds
         fetching.totalSeconds = seconds
         // A server's own certificate names it as clients know it, not as this machine does.
-        if url == nil { fetching.hosts = [HostOrigin(target): Self.unchecked] }
+        if other == nil { fetching.hosts = [HostOrigin(target): Self.unchecked] }
         let transport = CurlTransport(fetching)
         defer { transport.shutdown() }
         var request = FetchRequest(url: target, byteLimit: 1 << 20)
@@ -49,11 +60,11 @@ struct HealthCommand: AsyncParsableCommand {
         do throws(FetchError) {
             let response = try await transport.fetch(request, onProgress: nil)
             if response.status == 200 {
-                if !common.quiet { Console.error("\(target) answers 200") }
+                if !common.quiet { Console.error("\(name) answers 200") }
                 return
             }
             let text = String(decoding: response.body.prefix(500), as: UTF8.self)
-            Console.error("pipectl: \(target) answers \(response.status)" + (text.isEmpty ? "" : ": \(text)"))
+            Console.error("pipectl: \(name) answers \(response.status)" + (text.isEmpty ? "" : ": \(text)"))
         } catch {
             Console.error("pipectl: \(error.message)")
         }
@@ -80,12 +91,14 @@ struct HealthCommand: AsyncParsableCommand {
 
     /// The server's URL on this machine.
     private static func place(of listener: ListenerConfiguration) throws(CommandFailure) -> String {
+        let scheme = "http\(listener.tls == nil ? "" : "s")"
+        if case .unix = listener.listen { return "\(scheme)://localhost" }
         guard case .tcp(let host, let port) = listener.listen, port != 0 else {
             throw CommandFailure(
                 .usage, "name the server's URL: `listen` is \(listener.listen), which is no port to connect to")
         }
         let isAny = ["0.0.0.0", "::", "*", ""].contains(host)
         let name = isAny ? "127.0.0.1" : host.contains(":") ? "[\(host)]" : host
-        return "http\(listener.tls == nil ? "" : "s")://\(name):\(port)"
+        return "\(scheme)://\(name):\(port)"
     }
 }

@@ -72,6 +72,11 @@ enum SettingCatalogue {
             "redirects followed; each target is checked again"),
         Setting(
             "fetch.rate", \.pipeline.fetch.rate, .number(0...1e9), "requests a second to one host; 0: no limit"),
+        Setting(
+            "fetch.proxy", \.pipeline.fetch.proxy, .proxy,
+            "http://[USER:PASSWORD@]HOST[:PORT] of a proxy; it resolves names, so only addresses in URLs are checked; "
+                + "empty: none, also if the environment names one",
+            isSecret: true),
         Setting("fetch.userAgent", \.pipeline.fetch.userAgent, .fieldValue, "User-Agent of requests to origins"),
         Setting("fetch.http2", \.pipeline.fetch.http2, .bool, "HTTP/2 over TLS; never in clear text"),
         Setting(

@@ -35,6 +35,21 @@ extension SettingForm where Value == AddressRule {
     }
 }
 
+extension SettingForm where Value == FetchProxy? {
+    /// The URL of a proxy; an empty text for none. No message contains it.
+    static var proxy: Self {
+        Self(
+            kind: .text,
+            read: { (given) throws(SettingErrors) in
+                guard case .string(let text) = given.value, !text.isEmpty else { return nil }
+                guard let proxy = FetchProxy(text) else {
+                    throw given.bad("expected http://[USER:PASSWORD@]HOST[:PORT], user and password percent-encoded")
+                }
+                return proxy
+            }, write: { .string($0?.description ?? "") })
+    }
+}
+
 extension SettingForm where Value == BreakerConfiguration? {
     static var breaker: Self {
         Self(
@@ -114,7 +129,7 @@ extension GivenSetting {
         _ settings: inout HostSettings, of host: HostOrigin, _ member: SettingMember
     ) throws(SettingErrors) {
         switch (member.name, member.value) {
-        case ("headers", .object(let fields)): settings.fields = try self.fields(fields, host)
+        case ("headers", .object(let fields)): settings.fields = try self.fields(fields, "\(host)")
         case ("basic", .string(let text)), ("bearer", .string(let text)):
             guard settings.credentials == nil else { throw bad(host, "has both basic and bearer, or one twice") }
             settings.credentials = try credentials(member.name, text, host)

@@ -32,6 +32,10 @@ extension CommandTests {
             var child = try ChildProgram(arguments, folder: folder.path)
             #expect(await child.tells("listening on unix:\(path)").contains("listening on unix:\(path)"))
             #expect(try await Self.curl(ask) == "ok\n")
+            for arguments in [["unix:" + path], ["--set", "listen=unix:" + path], ["unix:" + path, "--ready"]] {
+                let health = try await ChildProgram.run(["health"] + arguments, folder: folder.path)
+                #expect(health.exit == 0 && health.errors.contains("unix:\(path) answers 200"), "\(health.errors)")
+            }
 
             let second = try await ChildProgram.run(arguments, folder: folder.path)
             #expect(second.exit == 2 && second.errors.contains("a server listens there already"), "\(second.errors)")
