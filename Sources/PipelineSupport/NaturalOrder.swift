@@ -5,20 +5,38 @@ package enum NaturalOrder {
     /// Runs of digits are compared by value, ASCII letters without regard to case, everything else by its bytes. Names that
     /// are equal so far are ordered by their bytes, so that two different names always have an order.
     package static func precedes(_ first: some Collection<UInt8>, _ second: some Collection<UInt8>) -> Bool {
-        var (a, b) = (first[...], second[...])
-        while let x = a.first, let y = b.first {
-            if isDigit(x), isDigit(y) {
-                let (left, right) = (a.prefix(while: isDigit), b.prefix(while: isDigit))
-                let (m, n) = (left.drop { $0 == UInt8(ascii: "0") }, right.drop { $0 == UInt8(ascii: "0") })
-                if m.count != n.count { return m.count < n.count }
-                if !m.elementsEqual(n) { return m.lexicographicallyPrecedes(n) }
-                (a, b) = (a.dropFirst(left.count), b.dropFirst(right.count))
+        let result = first.withContiguousStorageIfAvailable { first in
+            second.withContiguousStorageIfAvailable { precedes(first, $0) }
+        }
+        return (result ?? nil) ?? precedes(Array(first), Array(second))
+    }
+
+    /// Not generic: sorting a folder of 100,000 names calls it 1.7 million times.
+    package static func precedes(_ first: UnsafeBufferPointer<UInt8>, _ second: UnsafeBufferPointer<UInt8>) -> Bool {
+        var (a, b) = (0, 0)
+        while a < first.count, b < second.count {
+            if isDigit(first[a]), isDigit(second[b]) {
+                let (left, right) = (number(in: first, at: a), number(in: second, at: b))
+                if left.count != right.count { return left.count < right.count }
+                for (x, y) in zip(left, right) where first[x] != second[y] { return first[x] < second[y] }
+                (a, b) = (left.upperBound, right.upperBound)
             } else {
-                if lowercase(x) != lowercase(y) { return lowercase(x) < lowercase(y) }
-                (a, b) = (a.dropFirst(), b.dropFirst())
+                let (x, y) = (lowercase(first[a]), lowercase(second[b]))
+                if x != y { return x < y }
+                (a, b) = (a + 1, b + 1)
             }
         }
-        return a.isEmpty == b.isEmpty ? first.lexicographicallyPrecedes(second) : a.isEmpty
+        let isOver = (a == first.count, b == second.count)
+        return isOver.0 == isOver.1 ? first.lexicographicallyPrecedes(second) : isOver.0
+    }
+
+    /// The digits of a number from `start` on, without leading zeros.
+    private static func number(in name: UnsafeBufferPointer<UInt8>, at start: Int) -> Range<Int> {
+        var first = start
+        while first < name.count, name[first] == UInt8(ascii: "0") { first += 1 }
+        var end = first
+        while end < name.count, isDigit(name[end]) { end += 1 }
+        return first..<end
     }
 
     private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }

@@ -103,8 +103,10 @@ struct FolderNames {
             }
         }
         bytes.withUnsafeBufferPointer { all in
-            func name(_ start: UInt32) -> Slice<UnsafeBufferPointer<UInt8>> {
-                all[Int(start)...].prefix { $0 != 0 }
+            func name(_ start: UInt32) -> UnsafeBufferPointer<UInt8> {
+                let start = all.baseAddress.map { $0 + Int(start) }
+                let length = start.map { strlen(UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self)) }
+                return UnsafeBufferPointer(start: start, count: length ?? 0)
             }
             starts.sort { NaturalOrder.precedes(name($0), name($1)) }
         }

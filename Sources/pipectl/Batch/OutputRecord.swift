@@ -26,18 +26,17 @@ struct OutputRecord: ~Copyable {
     private struct Line {
         var output: String
         var digest: String
-        /// The absolute path of a file.
-        var path: String?
-        /// The hash of another source, which may have credentials.
-        var hash: String?
+        /// The absolute path of a file, or the hash of another source, which may have credentials.
+        var source: String
         var inputs: String?
+
+        var isFile: Bool { source.utf8.first == UInt8(ascii: "/") }
 
         var text: String {
             var json = JSONText()
             json.add("output", output)
             json.add("digest", digest)
-            json.add("path", path)
-            json.add("source", hash)
+            json.add("source", source)
             json.add("inputs", inputs)
             return json.closed + "\n"
         }
@@ -45,25 +44,27 @@ struct OutputRecord: ~Copyable {
         init(output: String, digest: String, source: String) {
             (self.output, self.digest) = (output, digest)
             if case .file(let path) = ImageSource(source) {
-                self.path = absolutePath(path)
+                self.source = absolutePath(path)
             } else {
-                hash = String(sha256Hex(source).prefix(16))
+                self.source = String(sha256Hex(source).prefix(16))
             }
         }
 
         /// nil for what is no line of a record.
         init?(_ text: String) {
             guard let json = try? JSONParser.parse(text), let output = json["output"]?.text,
-                let digest = json["digest"]?.text
+                let digest = json["digest"]?.text, let source = json["source"]?.text
             else { return nil }
-            (self.output, self.digest) = (output, digest)
-            (path, hash, inputs) = (json["path"]?.text, json["source"]?.text, json["inputs"]?.text)
+            (self.output, self.digest, self.source) = (output, digest, source)
+            inputs = json["inputs"]?.text
         }
     }
 
     /// - Parameter folder: the output folder, which is there.
     init(of folder: String, _ options: RecordOptions) throws(FileError) {
         self.options = options
+        // As the other folders of a cache. A failure shows below.
+        mkdir(options.folder, 0o700)
         let name = sha256Hex(AtomicOutput.resolved(folder) ?? folder).prefix(32)
         file = try AtomicFile(path: "\(options.folder)/\(name).jsonl", makeFolders: true)
     }
@@ -71,7 +72,7 @@ struct OutputRecord: ~Copyable {
     mutating func add(_ output: BatchOutput) {
         let item = output.line
         var line = Line(output: output.name ?? "", digest: item.digest ?? "", source: item.source)
-        if let hash = line.hash { sources.insert(hash.hashValue) }
+        if !line.isFile { sources.insert(line.source.hashValue) }
         guard item.error == nil, item.digest != nil, output.name != nil else { return }
         line.inputs = options.inputs
         if names.insert(ByteString(line.output).hashValue).inserted { write(line) }
@@ -121,9 +122,8 @@ struct OutputRecord: ~Copyable {
     }
 
     private func isGone(_ line: Line) -> Bool {
-        if let path = line.path { return access(path, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR) }
-        guard let hash = line.hash, line.inputs != nil, line.inputs == options.inputs else { return false }
-        return !sources.contains(hash.hashValue)
+        if line.isFile { return access(line.source, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR) }
+        return line.inputs != nil && line.inputs == options.inputs && !sources.contains(line.source.hashValue)
     }
 
     /// nil for what is no regular file, or cannot be read.

@@ -42,32 +42,28 @@ extension BatchRendering {
     /// rendered first. If it did not make the picture smaller, the other boxes that hold the picture share its variant.
     func renders(of items: [BatchItem]) -> [@Sendable () async -> BatchOutcome] {
         let boxes = items.map { $0.failure == nil ? FittedBox($0.canonical) : nil }
-        var largest: [String: Int] = [:]
+        var largest: [String: (at: Int, box: FittedBox)] = [:]
         for (at, box) in boxes.enumerated() {
-            guard let box, largest[box.rest].flatMap({ boxes[$0] })?.isLarger(than: box) != true else { continue }
-            largest[box.rest] = at
+            if let box, largest[box.rest]?.box.isLarger(than: box) != true { largest[box.rest] = (at, box) }
         }
-        let first = largest.values.reduce(into: [Int: Task<BatchOutcome, Never>]()) { tasks, at in
-            let item = items[at]
-            tasks[at] = Task { await render(source: item.source, recipe: item.canonical) }
+        let first = largest.mapValues { top in
+            let item = items[top.at]
+            return (top.at, top.box, Task { await render(source: item.source, recipe: item.canonical) })
         }
-        return items.indices.map { at in
-            let (item, box) = (items[at], boxes[at])
-            let top = box.flatMap { largest[$0.rest] }
-            let task = top.flatMap { first[$0] }
-            let largestBox = top.flatMap { boxes[$0] }
+        return zip(items, boxes).enumerated().map { at, pair in
+            let (item, box) = pair
+            let top = box.flatMap { first[$0.rest] }
             return {
-                guard let box, let largestBox, let task else {
-                    return await render(source: item.source, recipe: item.canonical)
-                }
-                let outcome = await task.value
-                if top == at { return outcome }
-                if case .variant(var variant) = outcome, let width = variant.item.width,
-                    let height = variant.item.height, largestBox.leaves((width, height)), box.holds((width, height))
-                {
-                    variant.item.recipe = item.canonical
-                    variant.item.collapsed = true
-                    return .variant(variant)
+                if let box, let (largestAt, largest, task) = top {
+                    let outcome = await task.value
+                    if largestAt == at { return outcome }
+                    if case .variant(var variant) = outcome, let width = variant.item.width,
+                        let height = variant.item.height, largest.leaves((width, height)), box.holds((width, height))
+                    {
+                        variant.item.recipe = item.canonical
+                        variant.item.collapsed = true
+                        return .variant(variant)
+                    }
                 }
                 return await render(source: item.source, recipe: item.canonical)
             }

@@ -220,7 +220,7 @@ struct BatchCommand: AsyncParsableCommand {
         }
     }
 
-    /// What else decides on the inputs; empty by default.
+    /// The options that select names in the inputs; empty by default.
     private var selection: [String] {
         let rule = exclude + (hidden ? ["--hidden"] : []) + (followLinks ? ["--follow-links"] : [])
         return rule.isEmpty ? [] : [""] + rule
@@ -339,7 +339,7 @@ struct PipelineBatch: BatchRendering {
         var request = ImageRequest(ImageSource(source.source))
         // A variant has just been made of what is cached.
         request.policy = .cacheElseLoad
-        // A manifest does without what cannot be told.
+        // Without them the manifest has the files alone.
         guard let information = try? await pipeline.information(for: request) else { return nil }
         var facts = SourceFacts(width: information.header.uprightWidth, height: information.header.uprightHeight)
         facts.colour = information.colours?.palette.first ?? information.colours?.average
