@@ -104,12 +104,12 @@ extension RenderLight {
 extension RenderJob {
     /// Whether the original, whose bytes are `file`, is likely drawn rather than photographed: it is stored without
     /// loss, in few bits a pixel. What is photographed has noise, which cannot be stored in so few. Returns nil if up to
-    /// twice as many bits leave that open.
+    /// twice as many bits leave that open. The frames of an animation never do: they would be shrunk in different lights.
     func isDrawn(_ file: ByteReader) -> Bool? {
         guard let limit = header.format.decoder?.drawnBits(file) else { return false }
         let pixels = Double(header.width) * Double(header.height) * Double(header.pages)
         let bits = Double(8 * original.count) / pixels
-        return bits < limit ? true : bits < 2 * limit ? nil : false
+        return bits < limit ? true : bits < 2 * limit && frameCount == 1 ? nil : false
     }
 
     /// Frames decoded and written.

@@ -85,6 +85,14 @@ import Testing
                 #expect(apart <= 3, "\(isDrawn), \(job.recipe): \(apart)")
             }
             #expect(pictures.decodes == 1)
+            // The frames of an animation of as many bits are all shrunk in one light.
+            var animation = RenderFixture.job(
+                bytes, .gif, 256, 192, try Recipe("frames:all,thumbnail:64,webp"),
+                ResolvedOutput(format: .webp, quality: 80))
+            animation.header.pages = 2
+            try #require(animation.frameCount == 2)
+            #expect(bytes.withUnsafeBytes { animation.isDrawn(ByteReader($0)) } == false)
+            #expect(bytes.withUnsafeBytes { jobs[0].isDrawn(ByteReader($0)) } == nil)
         }
     }
 
