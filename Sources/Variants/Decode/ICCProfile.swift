@@ -3,22 +3,26 @@ enum ICCProfile {
     /// D50, the white that profiles count from (§7.2.16).
     static let white = [0.9642, 1, 0.8249]
 
-    /// Whether a profile can convert from pixels of a space (`RGB `, `GRAY`, `CMYK`; §7.2.6): it is there to its end,
-    /// and has a table for that direction, or primaries and curves (§8.3, §8.4). Profiles that only convert to their
-    /// space, and those of which a part is missing, cannot.
-    static func isUsable(_ profile: ByteReader, for space: StaticString) -> Bool {
+    /// The intent (libvips' name) by which a profile converts from pixels of a space (`RGB `, `GRAY`, `CMYK`; §7.2.6), or
+    /// nil if it cannot: it must be complete, and have a table for that direction, or primaries and curves (§8.3, §8.4).
+    ///
+    /// AToB0, the table of the perceptual intent, also serves intents without a table. libvips ignores a profile if the
+    /// table for its intent is missing, so this returns the perceptual intent if AToB0 is the only table.
+    static func intent(_ profile: ByteReader, for space: StaticString) -> String? {
         guard let size = profile.uint32(0), size <= profile.count, profile.matches("acsp", at: 36),
             profile.matches(space, at: 16), let count = profile.uint32(128)
-        else { return false }
+        else { return nil }
         var tags: Set<String> = []
         for at in stride(from: 132, to: 132 + 12 * min(count, 200), by: 12) {
             guard let tag = profile.fourCharacters(at), let offset = profile.uint32(at + 4),
                 let length = profile.uint32(at + 8), offset + length <= size
-            else { return false }
+            else { return nil }
             tags.insert(tag)
         }
-        if !tags.isDisjoint(with: ["A2B0", "A2B1", "D2B0", "D2B1"]) { return true }
-        return tags.contains("kTRC") || tags.isSuperset(of: ["rXYZ", "gXYZ", "bXYZ", "rTRC", "gTRC", "bTRC"])
+        let hasCurves = tags.contains("kTRC") || tags.isSuperset(of: ["rXYZ", "gXYZ", "bXYZ", "rTRC", "gTRC", "bTRC"])
+        if hasCurves || tags.contains("A2B1") { return "relative" }
+        if tags.contains("A2B0") { return "perceptual" }
+        return tags.isDisjoint(with: ["D2B0", "D2B1"]) ? nil : "relative"
     }
 
     /// A profile of version 4 with one curve (§10.18, type 3), and a matrix from light to XYZ unless it is of grey.

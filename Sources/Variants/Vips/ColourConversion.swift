@@ -10,7 +10,7 @@ enum ColourConversion {
         let isCMYK = image.interpretation == Int(CVIPS_INTERPRETATION_CMYK)
         let own = ownProfile(image)
         if keepsProfile && !isCMYK && image.bands >= 3 {
-            profile = own
+            profile = own?.bytes
         } else if isCMYK || own != nil {
             // "cmyk" is libvips' own press profile, for pictures without one.
             let fallback = isCMYK ? "cmyk" : "srgb"
@@ -22,6 +22,7 @@ enum ColourConversion {
                     [
                         "in": .image(isWide ? image.band(0, image.bands - 1) : image), "output-profile": "srgb",
                         "embedded": .bool(own != nil), "input-profile": .string(fallback),
+                        "intent": .string(own?.intent ?? "relative"),
                     ]
                 ).image()
                 if isWide {
@@ -62,12 +63,14 @@ enum ColourConversion {
         return result
     }
 
-    /// The image's profile, if it is usable and for the pixels' colour space. libvips would apply a profile of fewer
-    /// channels to the first bands, and take the rest for alpha.
-    private static func ownProfile(_ image: Image) -> [UInt8]? {
+    /// The image's profile and the intent to convert by, if it is usable and for the pixels' colour space. libvips would
+    /// apply a profile of fewer channels to the first bands, and take the rest for alpha.
+    private static func ownProfile(_ image: Image) -> (bytes: [UInt8], intent: String)? {
         let space: StaticString =
             image.interpretation == Int(CVIPS_INTERPRETATION_CMYK) ? "CMYK" : image.bands < 3 ? "GRAY" : "RGB "
-        let profile = image.blob("icc-profile-data")
-        return profile?.withUnsafeBytes { ICCProfile.isUsable(ByteReader($0), for: space) } == true ? profile : nil
+        guard let profile = image.blob("icc-profile-data"),
+            let intent = profile.withUnsafeBytes({ ICCProfile.intent(ByteReader($0), for: space) })
+        else { return nil }
+        return (profile, intent)
     }
 }

@@ -167,7 +167,7 @@ import Testing
     @Test func `half a profile is no profile, and is not kept`() throws {
         let whole = NamedColour(primaries: 12, transfer: 13, "")?.profile(isGrey: false) ?? []
         func isUsable(_ profile: [UInt8]) -> Bool {
-            profile.withUnsafeBytes { ICCProfile.isUsable(ByteReader($0), for: "RGB ") }
+            profile.withUnsafeBytes { ICCProfile.intent(ByteReader($0), for: "RGB ") } != nil
         }
         #expect(isUsable(whole) && isUsable(whole + [0, 0]))
         for count in 0..<whole.count { #expect(!isUsable(Array(whole.prefix(count)))) }
@@ -349,7 +349,7 @@ import Testing
                     HEIFHeader.file(file), HEIFHeader.file(file, with: .alpha), HEIFHeader.Alpha(file)?.canBeEnlarged,
                     PNGDecoder.details(file)
                 )
-                _ = (HEIFHeader.details(file), ICCProfile.isUsable(file, for: "RGB "))
+                _ = (HEIFHeader.details(file), ICCProfile.intent(file, for: "RGB "))
             }
         }
         for file in files {
