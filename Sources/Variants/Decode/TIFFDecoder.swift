@@ -15,13 +15,7 @@ enum TIFFDecoder: OriginalDecoder {
         var header = ImageHeader(format: .tiff, width: width, height: height)
         header.pages = max(1, first.chain.count)
         header.orientation = picture.orientation ?? 1
-        let colours =
-            switch picture.value(262) ?? 1 {  // PhotometricInterpretation
-            case 2, 6, 8: 3
-            case 5: 4
-            default: 1
-            }
-        header.hasAlpha = (picture.value(277) ?? 1) > colours  // SamplesPerPixel
+        header.hasAlpha = (picture.value(277) ?? 1) > TIFFSamples.colours(picture.value(262) ?? 1)
         // A strip, or a row of tiles, is decoded at once.
         let rows = min(height, max(1, picture.value(323) ?? picture.value(278) ?? height))
         let samples = max(1, min(5, picture.value(277) ?? 1))
@@ -48,7 +42,7 @@ enum TIFFDecoder: OriginalDecoder {
             case 0, 1: .grey
             case 2, 3, 6: .rgb
             case 5: .cmyk
-            case 8: .lab
+            case 8, 9: .lab
             default: nil
             }
         details.bitDepth = picture.value(258) ?? 1
@@ -58,7 +52,7 @@ enum TIFFDecoder: OriginalDecoder {
         return details
     }
 
-    /// Planes in tiles are read from a changed copy of the file.
+    /// What libvips reads wrong is read from a changed copy of the file (`TIFFSamples`).
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 2 * count + header.heldBytes }
 
     static func open(
@@ -69,34 +63,10 @@ enum TIFFDecoder: OriginalDecoder {
         }
         let (picture, page, subIFD) = first.picture { refusal($0) == nil }
         if let refusal = refusal(picture) { throw RenderError(.undecodable, refusal) }
-        let samples = picture.value(277) ?? 1
-        let photometric = picture.value(262) ?? 1
         let options: [(String, VipsArgument)] =
             [("page", .int(page))] + (subIFD.map { [("subifd", .int($0))] } ?? [])
-        let image: Image
-        // PlanarConfiguration and TileWidth: libvips reads separate planes in strips, but not in tiles.
-        if picture.value(284) == 2, picture.value(322) != nil, samples > 1, samples <= 5,
-            [0, 1, 2, 5].contains(photometric),
-            let (planes, rows) = picture.stackedPlanes(samples), let width = picture.value(256),
-            let height = picture.value(257)
-        {
-            var bands: [Image] = []
-            for plane in 0..<samples {
-                let area = PixelRectangle(x: 0, y: plane * rows, width: width, height: height)
-                bands.append(try load(.stored(planes), options).area(area))
-            }
-            let space =
-                photometric == 5
-                ? "cmyk" : picture.value(339) == 3 ? "scrgb" : (picture.value(258) ?? 8) > 8 ? "rgb16" : "srgb"
-            let joined = try VipsCall("bandjoin", ["in": .images(bands)]).image()
-            image = try samples < 3 ? joined : joined.labelled(space)
-        } else {
-            image = try load(.bytes(bytes), options)
-        }
-        // WhiteIsZero, which libvips inverts for integers only.
-        guard photometric == 0, picture.value(339) == 3 else { return image }
-        let (scale, offset) = samples == 2 ? ([-1, 1], [1, 0]) : ([-1.0], [1.0])
-        return try image.linear(scale, offset)
+        if let image = try TIFFSamples(picture)?.image(options) { return image }
+        return try load(.bytes(bytes), options)
     }
 
     /// Why the samples cannot be decoded; nil if they can. The tags are BitsPerSample, SamplesPerPixel,
@@ -110,6 +80,10 @@ enum TIFFDecoder: OriginalDecoder {
         // Two that a camera's raw data has.
         if photometric == 32_803 || photometric == 34_892 {
             return "a TIFF of a camera's raw data is not developed; convert it to RGB"
+        }
+        if photometric == 10 { return "a TIFF of ITU L*a*b*, as faxes have it, is not decoded; convert it to RGB" }
+        if photometric == 6, !TIFFSamples.isConverted(picture), picture.numbers(530, limit: 2) != [1, 1] {
+            return "a TIFF of subsampled YCbCr is decoded only if it is compressed as JPEG; convert it to RGB"
         }
         let isRead =
             switch (kind, bits) {

@@ -148,12 +148,12 @@ struct TIFFHeader {
         return reader.part(place, count)
     }
 
-    /// The first values of a RATIONAL entry, at most three; fractions with denominator 0 are left out.
-    func rationals(_ tag: Int, in directory: Int? = nil) -> [Double] {
+    /// The first values of a RATIONAL entry, at most `limit`; fractions with denominator 0 are left out.
+    func rationals(_ tag: Int, in directory: Int? = nil, limit: Int = 3) -> [Double] {
         guard let entry = entry(tag, in: directory), reader.uint16(entry + 2, order) == 5, let count = count(entry),
             count > 0, let place = place(entry, bytes: isBig && count == 1 ? 8 : 9)
         else { return [] }
-        return (0..<min(count, 3)).compactMap { index in
+        return (0..<min(count, limit)).compactMap { index in
             guard let numerator = reader.uint32(place + index * 8, order),
                 let denominator = reader.uint32(place + index * 8 + 4, order), denominator > 0
             else { return nil }

@@ -1,23 +1,32 @@
 extension TIFFHeader {
-    /// The file with the planes of a picture whose samples are stored apart in tiles (PlanarConfiguration 2) as one grey
-    /// picture, and the rows from one plane to the next. A file has the tiles of all planes one after the other, as if the
-    /// planes lay below each other. The directory is rewritten in its place. nil if an entry is damaged.
-    func stackedPlanes(_ samples: Int) -> (file: PixelStorage, rows: Int)? {
-        guard let (count, start) = entries(first), let height = value(257), let tile = value(323), tile > 0,
-            height > 0, height < 1 << 24, tile < 1 << 24
-        else { return nil }
+    /// Returns a copy of the file whose directory says RGB without associated alpha, so that libvips copies the samples.
+    ///
+    /// - Parameters:
+    ///   - keepsColours: whether PhotometricInterpretation stays.
+    ///   - planes: the number of planes in tiles (PlanarConfiguration 2), or nil. Planes become one grey picture: a file has
+    ///     the tiles of all planes one after the other, as if the planes lay below each other.
+    /// - Returns: the file, and the rows from one plane to the next. nil if an entry is damaged.
+    func plain(keepsColours: Bool, planes: Int?) -> (file: PixelStorage, rows: Int)? {
+        guard let (count, start) = entries(first) else { return nil }
+        var rows = 0
+        if planes != nil {
+            guard let height = value(257), let tile = value(323), tile > 0, height > 0, height < 1 << 24,
+                tile < 1 << 24
+            else { return nil }
+            rows = (height + tile - 1) / tile * tile
+        }
         let wide = isBig ? 8 : 4
-        let rows = (height + tile - 1) / tile * tile
         var kept: [[UInt8]] = []
         for at in stride(from: start, to: start + count * entryBytes, by: entryBytes) {
             guard let tag = reader.uint16(at, order), reader.byte(at + entryBytes - 1) != nil else { return nil }
             let number: Int
-            switch tag {
-            case 338, 340, 341: continue  // ExtraSamples, and the range of all samples.
-            case 257: number = rows * samples
-            case 258, 339: number = value(tag) ?? 1
-            case 262: number = value(262) == 0 ? 0 : 1
-            case 277, 284: number = 1
+            switch (tag, planes) {
+            case (338, nil): number = 2  // Alpha that is not associated.
+            case (262, _) where !keepsColours: number = planes == nil ? 2 : 1
+            case (338, _?), (340, _?), (341, _?): continue  // ExtraSamples, and the range of all samples.
+            case (257, let planes?): number = rows * planes
+            case (258, _?), (339, _?): number = value(tag) ?? 1
+            case (277, _?), (284, _?): number = 1
             default:
                 kept.append([UInt8](reader.part(at, entryBytes).all))
                 continue

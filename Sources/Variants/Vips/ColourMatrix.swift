@@ -31,6 +31,15 @@ extension Image {
         return try VipsCall("recomb", ["in": .image(self), "m": .image(table)]).image()
     }
 
+    /// Multiplies each pixel's colours by the rows of `matrix`, adds `offsets`, and rounds to RGB of as many bits, 8 or 16;
+    /// alpha is kept.
+    func mixed(_ matrix: [[Double]], _ offsets: [Double]) throws(RenderError) -> Image {
+        let sums = try recombined(matrix, keepsAlpha: true)
+        let halves = offsets.map { $0 + 0.5 } + (hasAlpha ? [0.5] : [])
+        return try sums.linear(halves.map { _ in 1 }, halves).cast(to: isWide ? "ushort" : "uchar")
+            .labelled(isWide ? "rgb16" : "srgb")
+    }
+
     /// Adds an offset to each band and truncates the sums to bytes; with ½ in the offset, they are rounded.
     func bytes(plus offsets: [Double]) throws(RenderError) -> Image {
         try linear(offsets.map { _ in 1 }, offsets, toBytes: true)

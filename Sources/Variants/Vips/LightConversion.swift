@@ -30,10 +30,7 @@ struct ToneMap {
 extension Image {
     /// 8-bit sRGB of pixels in this colour space, by floats in linear light; alpha stays.
     func throughLight(from colour: NamedColour) throws(RenderError) -> Image {
-        let isWide = format == Int(CVIPS_FORMAT_USHORT)
-        // libheif's numbers of 10 and 12 bits come shifted to the left.
-        let unused = isWide ? max(0, min(8, 16 - (integer("bits-per-sample") ?? 16))) : 0
-        let top = isWide ? 65536 - (1 << unused) : 255
+        let top = largestSample
         let count = hasAlpha ? bands - 1 : bands
         let curve = try Image.table(isWide ? 65536 : 256) { colour.curve.light(min(1, Double($0) / Double(top))) }
         var light = try band(0, count).mapped(by: curve)

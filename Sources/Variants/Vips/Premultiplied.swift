@@ -1,3 +1,5 @@
+import CVips
+
 /// Premultiplied alpha: pixels are mixed with their colours multiplied by alpha, so transparent ones contribute none.
 extension Image {
     /// Floats if there is alpha; an image without alpha is returned unchanged.
@@ -18,6 +20,14 @@ extension Image {
         let colours = try unpremultipliedColours().bytes(plus: [0.5, 0.5, 0.5])
         guard hasAlpha else { return try colours.labelled("srgb") }
         return try colours.joined(alpha: band(3).bytes(plus: [0.5])).labelled("srgb")
+    }
+
+    /// Divides colours that a file stores multiplied by alpha: of 8 or 16 bits, rounded, or floats with an alpha up to 1.
+    func dividedByAlpha() throws(RenderError) -> Image {
+        let isFloat = format == Int(CVIPS_FORMAT_FLOAT)
+        let most = isFloat ? 1 : isWide ? 65535.0 : 255
+        let result = try VipsCall("unpremultiply", ["in": .image(self), "max-alpha": .double(most)]).image()
+        return isFloat ? result : try result.linear([1], [0.5]).cast(to: isWide ? "ushort" : "uchar")
     }
 
     /// `count` bands, from `first` on.

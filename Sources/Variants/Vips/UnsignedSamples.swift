@@ -1,6 +1,14 @@
 import CVips
 
 extension Image {
+    /// Whether samples are unsigned and of 16 bits.
+    var isWide: Bool { format == Int(CVIPS_FORMAT_USHORT) }
+
+    /// The largest sample of 8 or 16 bits. libheif's numbers of 10 and 12 bits come shifted to the left.
+    var largestSample: Int {
+        isWide ? 65536 - (1 << max(0, min(8, 16 - (integer("bits-per-sample") ?? 16)))) : 255
+    }
+
     /// The picture with unsigned samples of 8 or 16 bits, as all steps expect them; others become 16 bits.
     ///
     /// Integers are scaled over the full range of their type, which is the default of SMinSampleValue and SMaxSampleValue

@@ -6,6 +6,8 @@ import Testing
 struct HandmadeTIFF {
     /// Values in tags' order; SHORT up to 65,535, else LONG.
     var entries: [Int: [Int]] = [:]
+    /// Numerators of RATIONAL entries, over 10,000; in a file that is not BigTIFF.
+    var fractions: [Int: [Int]] = [:]
     /// Copyright, tag 33432.
     var copyright = ""
     var isBigEndian = false
@@ -18,10 +20,17 @@ struct HandmadeTIFF {
     /// A directory that begins at `offset`, with what does not fit in its entries behind it.
     func directory(at offset: Int, next: Int = 0) -> [UInt8] {
         let wide = isBig ? 8 : 4
-        let count = entries.count + (copyright.isEmpty ? 0 : 1)
+        let count = entries.count + fractions.count + (copyright.isEmpty ? 0 : 1)
         let size = (isBig ? 8 : 2) + count * (isBig ? 20 : 12) + wide
         var (head, tail): ([UInt8], [UInt8]) = (number(count, isBig ? 8 : 2), [])
-        for (tag, values) in entries.sorted(by: { $0.key < $1.key }) {
+        for tag in (Array(entries.keys) + Array(fractions.keys)).sorted() {
+            if let numerators = fractions[tag] {
+                head += number(tag, 2) + number(5, 2) + number(numerators.count, 4)
+                head += number(offset + size + tail.count, 4)
+                tail += numerators.flatMap { number($0, 4) + number(10_000, 4) }
+                continue
+            }
+            let values = entries[tag] ?? []
             let isLong = values.contains { $0 > 0xFFFF } || [273, 279, 324, 325, 330].contains(tag)
             let data = values.flatMap { number($0, isLong ? 4 : 2) }
             head += number(tag, 2) + number(isLong ? 4 : 3, 2) + number(values.count, wide)
@@ -176,8 +185,12 @@ struct HandmadeTIFF {
                 for at in stride(from: data.count, to: file.count, by: 3) {
                     var bytes = file
                     bytes[at] ^= 0x81
-                    bytes.withUnsafeBytes { _ = TIFFHeader(ByteReader($0))?.stackedPlanes(channels) }
-                    Array(file[..<at]).withUnsafeBytes { _ = TIFFHeader(ByteReader($0))?.stackedPlanes(channels) }
+                    bytes.withUnsafeBytes {
+                        _ = TIFFHeader(ByteReader($0))?.plain(keepsColours: false, planes: channels)
+                    }
+                    Array(file[..<at]).withUnsafeBytes {
+                        _ = TIFFHeader(ByteReader($0))?.plain(keepsColours: false, planes: channels)
+                    }
                 }
             }
         }
