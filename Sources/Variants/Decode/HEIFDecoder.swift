@@ -1,5 +1,3 @@
-import CVips
-
 /// What AVIF and HEIF have in common: the container, and libheif, which has had flaws that let a picture take over the
 /// decoding process (GHSA-g89c-p67h-r497).
 protocol HEIFContainer: OriginalDecoder {}
@@ -25,15 +23,19 @@ extension HEIFContainer {
     }
     static func details(_ file: ByteReader) -> ImageDetails { HEIFHeader.details(file) }
 
-    /// The file, two changed copies, and one of libheif's own.
-    static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 4 * count + header.heldBytes }
+    /// The file, three changed copies, and one of libheif's own.
+    static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 5 * count + header.heldBytes }
 
     /// Colours that are stored multiplied by alpha are divided by it; an ICC profile comes before `nclx`.
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
         let file = ByteReader(bytes)
+        let matrix = HEIFHeader.Matrix(file)
+        let unmixed = matrix?.unmixed(file)
         func image(_ part: HEIFHeader.Alpha.Part) throws(RenderError) -> Image {
-            let changed = HEIFHeader.file(file, with: part).map { VipsArgument.stored(PixelStorage($0)) }
-            return try load(changed ?? .bytes(bytes), [])
+            let changed = HEIFHeader.file(unmixed.map { ByteReader($0.bytes) } ?? file, with: part).map(
+                PixelStorage.init)
+            let image = try load((changed ?? unmixed).map { .stored($0) } ?? .bytes(bytes), [])
+            return try part == .alpha ? image : matrix?.rgb(image) ?? image
         }
         guard let alpha = HEIFHeader.Alpha(file) else {
             return try ColourConversion.described(image(.both)) { $0 ? nil : HEIFHeader.colour(file) }
@@ -57,11 +59,7 @@ extension HEIFContainer {
             result = try image(.both)
         }
         guard result.hasAlpha else { throw RenderError(.undecodable, "its transparency cannot be decoded") }
-        if alpha.isPremultiplied {
-            let isWide = result.format == Int(CVIPS_FORMAT_USHORT)
-            result = try VipsCall("unpremultiply", ["in": .image(result), "max-alpha": isWide ? 65535 : 255]).image()
-                .linear([1], [0.5]).cast(to: isWide ? "ushort" : "uchar")
-        }
+        if alpha.isPremultiplied { result = try result.dividedByAlpha() }
         return try ColourConversion.described(result) { $0 ? nil : HEIFHeader.colour(file) }
     }
 

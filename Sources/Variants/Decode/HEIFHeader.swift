@@ -71,6 +71,49 @@ enum HEIFHeader {
         return details
     }
 
+    /// How stored samples become RGB (H.273 §8.3), where libheif 1.15 does not do it right: it does not expand a limited
+    /// range of grey or of matrix 0 (RGB), and cuts matrix 8 (YCgCo) of more than 8 bits to 8.
+    struct Matrix {
+        /// The offset of the matrix and the range in the file.
+        private let codes: Int
+        private let isYCgCo: Bool
+
+        /// nil if libheif converts them right.
+        init?(_ file: ByteReader) {
+            guard let own = properties(file)?.own, let start = file.all.baseAddress,
+                let box = own.first(where: { $0.type == "colr" && $0.data.matches("nclx") })?.data,
+                let matrix = box.uint16(8), let range = box.byte(10), let place = box.all.baseAddress
+            else { return nil }
+            let isGrey = own.contains {
+                $0.type == "pixi" && $0.data.byte(4) == 1 || $0.type == "av1C" && ($0.data.byte(2) ?? 0) & 0x10 != 0
+                    || $0.type == "hvcC" && ($0.data.byte(16) ?? 1) & 3 == 0
+            }
+            let isFull = range & 0x80 != 0
+            isYCgCo = matrix == 8 && isFull && !isGrey
+            guard isYCgCo || !isFull && (isGrey || matrix == 0) else { return nil }
+            codes = place + 8 - start
+        }
+
+        /// The file with matrix 0, unless grey, and a full range, which every version of libheif copies.
+        func unmixed(_ file: ByteReader) -> PixelStorage {
+            let storage = PixelStorage(byteCount: file.count)
+            storage.write(file.all, at: 0)
+            if isYCgCo { storage.mutableBytes[codes + 1] = 0 }
+            storage.mutableBytes[codes + 2] |= 0x80
+            return storage
+        }
+
+        /// RGB of samples that libheif has copied.
+        func rgb(_ image: Image) throws(RenderError) -> Image {
+            // Co, Y and Cg come as red, green and blue.
+            let half = image.isWide ? 32768.0 : 128
+            if isYCgCo { return try image.mixed([[1, 1, -1], [0, 1, 1], [-1, 1, -1]], [0, -half, 2 * half]) }
+            let scale = Double(image.largestSample) / (219 * half / 128)
+            let rows = [[scale, 0, 0], [0, scale, 0], [0, 0, scale]]
+            return try image.mixed(rows, rows.map { _ in -16 * half / 128 * scale })
+        }
+    }
+
     /// The colour space that `nclx` names (14496-12 §12.1.5). The curve of BT.709 stands for sRGB's, as in browsers; what
     /// is unspecified, too.
     static func colour(_ reader: ByteReader) -> NamedColour? {

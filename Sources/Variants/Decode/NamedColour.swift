@@ -67,11 +67,14 @@ struct NamedColour: Sendable, Hashable {
     var isFarFromSRGB: Bool { isHDR || !(0.12...0.35).contains(curve.light(0.5)) }
 
     static let sRGB = [0.64, 0.33, 0.30, 0.60, 0.15, 0.06, 0.3127, 0.3290]
+    static let bt601 = [0.630, 0.340, 0.310, 0.595, 0.155, 0.070, 0.3127, 0.3290]
     static let bt2020 = [0.708, 0.292, 0.170, 0.797, 0.131, 0.046, 0.3127, 0.3290]
 
     private static let primaries: [Int: ([Double], String)] = [
-        1: (sRGB, "BT.709"), 5: ([0.64, 0.33, 0.29, 0.60, 0.15, 0.06, 0.3127, 0.3290], "BT.470 BG"),
-        6: ([0.630, 0.340, 0.310, 0.595, 0.155, 0.070, 0.3127, 0.3290], "BT.601"),
+        1: (sRGB, "BT.709"), 4: ([0.67, 0.33, 0.21, 0.71, 0.14, 0.08, 0.310, 0.316], "BT.470 M"),
+        5: ([0.64, 0.33, 0.29, 0.60, 0.15, 0.06, 0.3127, 0.3290], "BT.470 BG"),
+        6: (bt601, "BT.601"), 7: (bt601, "SMPTE 240M"),
+        8: ([0.681, 0.319, 0.243, 0.692, 0.145, 0.049, 0.310, 0.316], "generic film"),
         9: (bt2020, "BT.2020"), 11: ([0.680, 0.320, 0.265, 0.690, 0.150, 0.060, 0.314, 0.351], "DCI-P3"),
         12: ([0.680, 0.320, 0.265, 0.690, 0.150, 0.060, 0.3127, 0.3290], "Display P3"),
         22: ([0.630, 0.340, 0.295, 0.605, 0.155, 0.077, 0.3127, 0.3290], "EBU 3213"),
@@ -82,7 +85,8 @@ struct NamedColour: Sendable, Hashable {
         let video = (Curve.power(2.4), "gamma 2.4")
         return [
             1: video, 4: (.power(2.2), "gamma 2.2"), 5: (.power(2.8), "gamma 2.8"), 6: video,
-            8: (.power(1), "linear light"), 11: video, 13: (.sRGB, "sRGB curve"), 14: video, 15: video,
+            7: (.parametric(g: 1 / 0.45, a: 1 / 1.1115, b: 0.1115 / 1.1115, c: 0.25, d: 0.0912), "SMPTE 240M curve"),
+            8: (.power(1), "linear light"), 11: video, 12: video, 13: (.sRGB, "sRGB curve"), 14: video, 15: video,
             16: (.pq, "PQ"),
             17: (.parametric(g: 2.6, a: pow(52.37 / 48, 1 / 2.6), b: 0, c: 0, d: 0), "SMPTE 428 curve"),
             18: (.hlg, "HLG"),

@@ -34,7 +34,7 @@ extension VariantsFuzzTests {
                 let colour = PNGDecoder.colour(file, hasProfile: false)
                 _ = colour?.profile(isGrey: false)
                 _ = (HEIFHeader.file(file), HEIFHeader.file(file, with: .alpha), HEIFHeader.Alpha(file)?.canBeEnlarged)
-                _ = ICCProfile.intent(file, for: "RGB ")
+                _ = (ICCProfile.intent(file, for: "RGB "), HEIFHeader.Matrix(file)?.unmixed(file))
             }
             guard ImageDetails.read(bytes, header) == details else { return "other details the second time" }
             return try ImageHeader.probe(bytes) == header ? nil : "another header the second time"

@@ -77,6 +77,12 @@ import Testing
         (0, 0), (10, 0.0246), (100, 0.2463), (203, 0.5), (300, 0.6514), (500, 0.807), (1000, 1),
     ]
 
+    /// Light by the inverse of the curve of SMPTE 240M (H.273 table 3).
+    static func smpte240(_ value: Int) -> Double {
+        let value = Double(value) / 255
+        return value < 0.0912 ? value / 4 : pow((value + 0.1115) / 1.1115, 1 / 0.45)
+    }
+
     static func pq(_ nits: Double) -> Double {
         let power = pow(nits / 10_000, 2610.0 / 16384)
         return pow((3424.0 / 4096 + 2413.0 / 128 * power) / (1 + 2392.0 / 128 * power), 2523.0 / 32)
@@ -194,6 +200,7 @@ import Testing
             (9, 14, Self.converted(pixel, Self.fromBT2020, SRGBCurve.linear)),
             (1, 8, Self.encoded(pixel.map { Double($0) / 255 })),
             (1, 4, Self.encoded(pixel.map { pow(Double($0) / 255, 2.2) })),
+            (1, 7, Self.encoded(pixel.map { Self.smpte240($0) })),
             (250, 13, pixel), (12, 250, pixel),
         ]
         for (primaries, transfer, expected) in cases {
@@ -210,7 +217,8 @@ import Testing
     }
 
     @Test(
-        arguments: [(1, 0.2126, 0.0722), (5, 0.299, 0.114), (6, 0.299, 0.114), (9, 0.2627, 0.0593)], [true, false])
+        arguments: [(0, 0, 0), (1, 0.2126, 0.0722), (5, 0.299, 0.114), (6, 0.299, 0.114), (9, 0.2627, 0.0593)],
+        [true, false])
     func `the matrix and the range of an AVIF are followed (H.273 §8.3)`(
         matrix: (code: Int, red: Double, blue: Double), isFull: Bool
     ) async throws {
@@ -232,11 +240,57 @@ import Testing
             let r = y + 2 * (1 - matrix.red) * cr / chroma
             let b = y + 2 * (1 - matrix.blue) * cb / chroma
             let g = (y - matrix.red * r - matrix.blue * b) / (1 - matrix.red - matrix.blue)
-            let expected = [r, g, b].map { Int(coded($0 * 255)) }
+            // Matrix 0: green, blue and red are stored as they are.
+            let stored = [coded(coded(cr + 128)), coded(luma), coded(cb + 128)].map {
+                isFull ? $0 / 255 : ($0 - 16) / 219
+            }
+            let expected = (matrix.code == 0 ? stored : [r, g, b]).map { Int(coded($0 * 255)) }
             let found = try await ColourTests.colour(file)
             #expect(
                 ColourTests.isNear(found, expected, 1),
                 "matrix \(matrix.code), full range \(isFull): \(found), not \(expected)")
+        }
+    }
+
+    @Test(arguments: [8, 12]) func `YCgCo of an AVIF is followed, in 8 bits and more (H.273 §8.3)`(bits: Int)
+        async throws
+    {
+        for pixel in [[128, 128, 128], [200, 60, 60], [60, 200, 60], [60, 60, 200]] {
+            let image = try ColourTests.patch(
+                pixel.map { bits == 8 ? $0 : $0 * 257 }, wide: bits > 8, interpretation: bits > 8 ? "rgb16" : "srgb")
+            var file = try Self.heif(image, 1, 13, bits: bits)
+            let at = try #require((0..<file.count - 15).first { file[$0...].starts(with: "colrnclx".utf8) })
+            file.replaceSubrange(at + 12..<at + 15, with: Self.number(8, 2) + [0x80])
+            // The saver stores Y, Cb and Cr by BT.601, whatever the box says now.
+            let (red, green, blue) = (Double(pixel[0]), Double(pixel[1]), Double(pixel[2]))
+            let luma = 0.299 * red + 0.587 * green + 0.114 * blue
+            let (cg, co) = ((blue - luma) / 1.772, (red - luma) / 1.402)
+            let expected = [luma - cg + co, luma + cg, luma - cg - co].map { Int(min(255, max(0, $0)).rounded()) }
+            let found = try await ColourTests.colour(file)
+            #expect(ColourTests.isNear(found, expected, 3), "\(pixel), \(bits) bits: \(found), not \(expected)")
+        }
+    }
+
+    @Test(arguments: [8, 10], [true, false])
+    func `the limited range of a grey AVIF is expanded (H.273 §8.3)`(bits: Int, isFull: Bool) async throws {
+        var file = GreyAVIF.file(bits: bits)
+        let at = try #require((0..<file.count - 15).first { file[$0...].starts(with: "colrnclx".utf8) })
+        if isFull { file[at + 14] = 0x80 }
+        let pixels = try await RenderFixture.renderer.pixels(RenderSamples.job(file, ""))
+        for (index, value) in [0.0, 64, 128, 255].enumerated() {
+            let expected = Int((isFull ? 16 + value * 219 / 255 : value).rounded())
+            let start = (8 * pixels.width + index * 4 + 1) * 4
+            let found = pixels.pixels[start..<start + 4].map(Int.init)
+            #expect(ColourTests.isNear(found, [expected, expected, expected, 255], 1), "\(found), not \(expected)")
+        }
+    }
+
+    @Test func `primaries of old television and film keep white`() async throws {
+        for primaries in [4, 7, 8] {
+            let white = try await ColourTests.colour(Self.heif(ColourTests.patch([255, 255, 255]), primaries, 13))
+            #expect(ColourTests.isNear(white, [255, 255, 255, 255], 2), "\(primaries): \(white)")
+            let red = try await ColourTests.colour(Self.heif(ColourTests.patch([200, 50, 50]), primaries, 13))
+            #expect(!ColourTests.isNear(red, [200, 50, 50], 1), "\(primaries): \(red)")
         }
     }
 
