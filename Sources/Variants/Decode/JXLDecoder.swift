@@ -14,10 +14,20 @@ enum JXLDecoder: OriginalDecoder {
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader { try JXLHeader.parse(file) }
     static func details(_ file: ByteReader) -> ImageDetails { JXLHeader.details(file) }
 
-    /// Of an animation libvips shows the last frame, so its first one is decoded without libvips.
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
+        let found = try JXLHeader.read(ByteReader(bytes))
+        var image = try firstFrame(bytes, isAnimated: found.isAnimated)
+        if found.isPremultiplied, image.hasAlpha { image = try image.dividedByAlpha() }
+        guard let colour = found.hdr else { return image }
+        return try ColourConversion.described(image.withUnsignedSamples()) { _ in colour }
+    }
+
+    /// Of an animation libvips shows the last frame, so its first one is decoded without libvips.
+    private static func firstFrame(
+        _ bytes: UnsafeRawBufferPointer, isAnimated: Bool
+    ) throws(RenderError) -> Image {
         let image = try load(.bytes(bytes), [])
-        guard JXLHeader.isAnimated(ByteReader(bytes)), let start = bytes.baseAddress,
+        guard isAnimated, let start = bytes.baseAddress,
             let library = RenderLibraries.loaded.files.first(where: { $0.contains("/libjxl.so") })
         else { return image }
         try checkMemory(image)

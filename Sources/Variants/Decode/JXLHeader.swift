@@ -35,6 +35,7 @@ enum JXLHeader {
         if let found = try? read(reader) {
             details.colourSpace = found.isGrey ? .grey : .rgb
             details.bitDepth = found.bitDepth
+            details.profileName = found.hdr?.title
         }
         for box in boxes(reader) {
             switch box.type {
@@ -49,7 +50,7 @@ enum JXLHeader {
         return details
     }
 
-    private struct Found {
+    struct Found {
         var width = 0
         var height = 0
         var orientation = 1
@@ -58,11 +59,13 @@ enum JXLHeader {
         var hasAlpha = false
         var isGrey = false
         var isAnimated = false
+        /// Whether colours are multiplied by alpha.
+        var isPremultiplied = false
+        /// The colour space, if it is PQ or HLG: the profile that libjxl makes for these is far too dark.
+        var hdr: NamedColour?
     }
 
-    static func isAnimated(_ reader: ByteReader) -> Bool { (try? read(reader))?.isAnimated == true }
-
-    private static func read(_ reader: ByteReader) throws(RenderError) -> Found {
+    static func read(_ reader: ByteReader) throws(RenderError) -> Found {
         var codestream = reader
         if !reader.matches([0xFF, 0x0A]) {
             codestream = reader.part(reader.count)
@@ -111,16 +114,28 @@ enum JXLHeader {
         found.extraChannels = channels
         // The caller rejects a picture with more channels than this, so the rest of its header is not needed.
         for _ in 0..<channels where channels <= maxExtraChannels {
-            guard let isAlpha = skipChannel(&bits) else { return nil }
-            found.hasAlpha = found.hasAlpha || isAlpha
+            guard let alpha = skipChannel(&bits) else { return nil }
+            if alpha != .none, !found.hasAlpha {
+                (found.hasAlpha, found.isPremultiplied) = (true, alpha == .associated)
+            }
         }
         if channels > maxExtraChannels { return found }
         guard bits.flag() != nil, let isUsualColour = bits.flag() else { return nil }
         if !isUsualColour {
-            guard bits.flag() != nil, let space = bits.enumeration() else { return nil }
+            guard let hasProfile = bits.flag(), let space = bits.enumeration() else { return nil }
             found.isGrey = space == 1
+            if !hasProfile, space < 2 { found.hdr = hdr(&bits, isGrey: space == 1) }
         }
         return found
+    }
+
+    /// The rest of ColourEncoding, if it names PQ or HLG with primaries and a white point that have names.
+    private static func hdr(_ bits: inout BitReader, isGrey: Bool) -> NamedColour? {
+        guard let white = bits.enumeration(), let primaries = isGrey ? 1 : bits.enumeration(), bits.flag() == false,
+            let transfer = bits.enumeration(), transfer == 16 || transfer == 18,
+            let code = [[1, 1]: 1, [1, 9]: 9, [1, 11]: 12, [11, 11]: 11][[white, primaries]]
+        else { return nil }
+        return NamedColour(primaries: code, transfer: transfer, " (JPEG XL)")
     }
 
     private static func size(_ bits: inout BitReader) -> (Int, Int)? {
@@ -159,18 +174,20 @@ enum JXLHeader {
         return depth
     }
 
+    private enum ChannelAlpha { case none, straight, associated }
+
     /// Skips one channel's description. Returns whether the channel is alpha, or nil if the bits end earlier.
-    private static func skipChannel(_ bits: inout BitReader) -> Bool? {
+    private static func skipChannel(_ bits: inout BitReader) -> ChannelAlpha? {
         guard let isDefault = bits.flag() else { return nil }
-        if isDefault { return true }
+        if isDefault { return .straight }
         guard let type = bits.enumeration(), depth(&bits) != nil, bits.choice((0, 0), (3, 0), (4, 0), (1, 3)) != nil,
             let name = bits.choice((0, 0), (0, 4), (16, 5), (48, 10)), bits.skip(name * 8)
         else { return nil }
         switch type {
-        case 0: return bits.flag() == nil ? nil : true
-        case 2: return bits.skip(4 * 16) ? false : nil  // A spot colour.
-        case 5: return bits.choice((1, 0), (0, 2), (3, 4), (19, 8)) == nil ? nil : false  // A colour filter array.
-        default: return false
+        case 0: return bits.flag().map { $0 ? .associated : .straight }
+        case 2: return bits.skip(4 * 16) ? ChannelAlpha.none : nil  // A spot colour.
+        case 5: return bits.choice((1, 0), (0, 2), (3, 4), (19, 8)).map { _ in .none }  // A colour filter array.
+        default: return ChannelAlpha.none
         }
     }
 }
