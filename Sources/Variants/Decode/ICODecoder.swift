@@ -1,7 +1,7 @@
 /// Icons and cursors of Windows. The largest picture of the file is decoded: a PNG, or a bitmap with a mask.
 ///
 /// Each of the directory's 16-byte entries ends with the length and the offset of its picture. The sizes it gives are
-/// not used: they stop at 256 and may be wrong.
+/// not used: they stop at 256 and may be wrong. The lengths are not used either, because some writers give too short ones.
 enum ICODecoder: OriginalDecoder {
     static let format = ImageFormat.ico
     static let loader = "pngload_buffer"
@@ -41,21 +41,30 @@ enum ICODecoder: OriginalDecoder {
         }
     }
 
+    static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
+        if case .png(let png)? = try? picture(ByteReader(bytes)) { MendedPNG.bytes(png.all) } else { nil }
+    }
+
     private enum Picture {
         case png(ByteReader)
         case bitmap(DeviceBitmap)
     }
 
-    /// The picture with the most pixels and, among equals, with the most bits a pixel.
+    /// The picture with the most pixels and, among equals, with the most bits a pixel. A mended picture is a PNG alone.
     private static func picture(_ file: ByteReader) throws(RenderError) -> Picture {
+        if PNGDecoder.recognises(file) { return .png(file) }
+        // A cursor has a position in place of the number of bits.
+        let isCursor = file.byte(2) == 2
         var best: (picture: Picture, pixels: Int, bits: Int)?
         for index in 0..<(file.uint16(4, .little) ?? 0) {
-            guard let length = file.uint32(14 + index * 16, .little), let at = file.uint32(18 + index * 16, .little)
+            guard let bits = file.uint16(12 + index * 16, .little), let at = file.uint32(18 + index * 16, .little)
             else { break }
-            let data = file.part(at, length)
+            let data = file.part(at)
             let found: (Picture, pixels: Int, bits: Int)
             if PNGDecoder.recognises(data), let width = data.uint32(16), let height = data.uint32(20) {
-                found = (.png(data), min(width, 1 << 24) * min(height, 1 << 24), 32)
+                // Old systems get copies that were reduced to fewer colours, but stored as RGBA.
+                let given = isCursor || bits == 0 ? 32 : bits
+                found = (.png(data), min(width, 1 << 24) * min(height, 1 << 24), given)
             } else if let bitmap = try? DeviceBitmap(data, isIcon: true) {  // One that is damaged is passed over.
                 found = (.bitmap(bitmap), bitmap.width * bitmap.height, bitmap.bits)
             } else {

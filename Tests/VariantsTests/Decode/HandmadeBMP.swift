@@ -72,12 +72,16 @@ struct HandmadeBMP {
         }
     }
 
-    /// An icon, or a cursor, of pictures that are bitmaps or PNGs; the directory says that each has 16 × 16 pixels.
-    static func icon(_ pictures: [[UInt8]], isCursor: Bool = false) -> [UInt8] {
+    /// An icon, or a cursor, of pictures that are bitmaps or PNGs; the directory says that each has 16 × 16 pixels, `bits`
+    /// bits a pixel, and `missing` bytes fewer than it has.
+    static func icon(
+        _ pictures: [[UInt8]], isCursor: Bool = false, bits: [Int] = [], missing: Int = 0
+    ) -> [UInt8] {
         var directory = [0, 0, isCursor ? 2 : 1, 0] + Make.little(pictures.count, 2)
         var at = 6 + 16 * pictures.count
-        for picture in pictures {
-            directory += [16, 16, 0, 0, 1, 0, 32, 0] + Make.little(picture.count, 4) + Make.little(at, 4)
+        for (index, picture) in pictures.enumerated() {
+            directory += [16, 16, 0, 0, 1, 0] + Make.little(bits.isEmpty ? 32 : bits[index], 2)
+            directory += Make.little(picture.count - missing, 4) + Make.little(at, 4)
             at += picture.count
         }
         return directory + pictures.joined()

@@ -34,6 +34,40 @@ import Testing
         #expect(try await RenderSamples.decoded(file) == RenderSamples.decoded(HandmadeBMP.icon([Self.bitmap(24)])))
     }
 
+    @Test(arguments: [[4, 8, 32], [32, 8, 4], [8, 32, 4]])
+    func `among PNGs of one size, the directory says which has the most bits`(bits: [Int]) async throws {
+        let pictures = try bits.map { bits in
+            try RenderFixture.png(RenderFixture.image(20, 20, bands: 4) { _, _ in [UInt8(bits), 9, 9, 255] })
+        }
+        let shown = try await RenderSamples.decoded(HandmadeBMP.icon(pictures, bits: bits))
+        #expect(shown.pixels.prefix(4) == [32, 9, 9, 255])
+        // In a cursor the field is a position.
+        let cursor = try await RenderSamples.decoded(HandmadeBMP.icon(pictures, isCursor: true, bits: bits))
+        #expect(cursor.pixels.prefix(4) == [UInt8(bits[0]), 9, 9, 255])
+    }
+
+    @Test(arguments: [false, true]) func `a length that is too short does not matter`(isPNG: Bool) async throws {
+        let picture = isPNG ? try Self.png(30, 20) : Self.bitmap(24)
+        let expected = try await RenderSamples.decoded(HandmadeBMP.icon([picture]))
+        for missing in [1, 12, picture.count / 2, picture.count] {
+            let file = HandmadeBMP.icon([picture, Self.bitmap(1)], missing: missing)
+            #expect(try await RenderSamples.decoded(file) == expected, "\(missing)")
+        }
+        // A picture that lacks bytes in the file itself is refused.
+        let cut = HandmadeBMP.icon([picture]).dropLast(picture.count / 2)
+        let error = await #expect(throws: RenderError.self) { try await RenderSamples.decoded(Array(cut)) }
+        #expect(error?.code == .undecodable)
+    }
+
+    @Test func `a PNG in an icon is mended like one in a file`() async throws {
+        let png = try Self.png(30, 20)
+        let at = try #require((0..<png.count - 4).first { png[$0...].starts(with: "IEND".utf8) }) - 4
+        var damaged = png
+        damaged[at - 1] ^= 0x55  // The last CRC of the pixels.
+        let expected = try await RenderSamples.decoded(png)
+        #expect(try await RenderSamples.decoded(HandmadeBMP.icon([damaged])) == expected)
+    }
+
     @Test(arguments: [1, 4, 8, 24, 32]) func `what the mask says is transparent`(bits: Int) async throws {
         let picture = try await RenderSamples.decoded(HandmadeBMP.icon([Self.bitmap(bits)]))
         #expect(picture.width == 5 && picture.height == 3)
