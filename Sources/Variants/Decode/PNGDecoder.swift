@@ -26,22 +26,20 @@ enum PNGDecoder: OriginalDecoder {
             header.hold(bytesPerPixel: Double(samples * (depth == 16 ? 2 : 1)))
         }
         var hasPixels = false
-        var (isAnimated, frames) = (false, 0)
         forEachChunk(file) { type, data in
             switch type {
             case "tRNS": header.hasAlpha = true
             case "eXIf": header.orientation = TIFFHeader.orientation(exif: data) ?? 1
             case "iCCP": header.profileBytes = data.count
             case "IDAT": hasPixels = true
-            case "acTL" where !hasPixels: isAnimated = true
-            case "fcTL" where isAnimated: frames += 1
             default: break
             }
         }
         // libpng reports no useful error for this.
         guard hasPixels else { throw ImageHeader.damaged("PNG", "it has no pixels (no IDAT chunk)") }
-        header.pages = max(1, frames)
-        if let first = hiddenFrame(file), first.width != width || first.height != height { header.hasAlpha = true }
+        let animation = animation(file)
+        header.pages = animation.pages
+        if let first = animation.hidden, first.width != width || first.height != height { header.hasAlpha = true }
         return header
     }
 
@@ -68,40 +66,51 @@ enum PNGDecoder: OriginalDecoder {
     static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { MendedPNG.bytes(bytes) }
 
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
-        try image(bytes, failOn: "truncated")
-    }
-
-    static let readsDamaged = true
-    static func openDamaged(_ bytes: UnsafeRawBufferPointer, shrink: Int) throws(RenderError) -> Image {
-        try image(bytes, failOn: "none")
-    }
-
-    private static func image(_ bytes: UnsafeRawBufferPointer, failOn: String) throws(RenderError) -> Image {
         let file = ByteReader(bytes)
         var image: Image
-        if let frame = hiddenFrame(file), let canvas = PixelSize(file) {
-            image = try load(.stored(stillPicture(file, frame)), failOn: failOn, [])
+        if let frame = animation(file).hidden, let canvas = PixelSize(file) {
+            image = try load(.stored(stillPicture(file, frame)), [])
             if frame.width != canvas.width || frame.height != canvas.height {
                 image = try image.withAlpha().placed(on: canvas, x: frame.x, y: frame.y, extend: "black")
             }
         } else {
-            image = try load(.bytes(bytes), failOn: failOn, [])
+            image = try load(.bytes(bytes), [])
         }
-        return try ColourConversion.described(image) { colour(ByteReader(bytes), hasProfile: $0) }
+        return try ColourConversion.described(image) { colour(file, hasProfile: $0) }
     }
 
-    /// Where on the canvas the first picture of an animation is, if it is not the default image (IDAT), which viewers of
-    /// animations then never show (§4.9). nil for a still picture, and for one whose first frame is damaged.
-    private static func hiddenFrame(_ file: ByteReader) -> PixelRectangle? {
-        var (isAnimated, hasDefault, hasData) = (false, false, false)
+    static let readsDamaged = true
+
+    /// The rows that can be read whole; the others are transparent. libvips would repeat earlier rows in their place.
+    static func openDamaged(_ bytes: UnsafeRawBufferPointer, shrink: Int) throws(RenderError) -> Image {
+        let file = ByteReader(bytes)
+        guard let canvas = PixelSize(file), let (part, rows) = MendedPNG.part(bytes), rows > 0 else {
+            throw ImageHeader.damaged("PNG", "no row of its pixels can be read")
+        }
+        let image = try ColourConversion.described(load(.stored(part), failOn: "none", [])) {
+            colour(file, hasProfile: $0)
+        }
+        guard rows < canvas.height, image.height == canvas.height else { return image }
+        return try image.area(PixelRectangle(x: 0, y: 0, width: image.width, height: rows)).withAlpha()
+            .placed(on: canvas, x: 0, y: 0, extend: "black")
+    }
+
+    /// The number of pictures, and where on the canvas the first picture of an animation is if it is not the default image
+    /// (IDAT), which viewers of animations then never show (§4.9).
+    ///
+    /// An animation with chunks out of order counts as a still picture: the default image.
+    private static func animation(_ file: ByteReader) -> (pages: Int, hidden: PixelRectangle?) {
+        var (isAnimated, hasDefault, isDefaultShown, hasData) = (false, false, false, false)
+        var frames = 0
         var frame: PixelRectangle?
         forEachChunk(file) { type, data in
             switch type {
-            case "acTL" where !hasDefault: isAnimated = true
+            case "acTL" where !hasDefault && frames == 0: isAnimated = true
             case "IDAT": hasDefault = true
-            case "fcTL" where !hasDefault: isAnimated = false  // The default image is the first picture.
-            case "fcTL" where frame == nil:
-                guard let width = data.uint32(4), let height = data.uint32(8), let x = data.uint32(12),
+            case "fcTL":
+                frames += 1
+                if !hasDefault { isDefaultShown = true }
+                guard !hasData, let width = data.uint32(4), let height = data.uint32(8), let x = data.uint32(12),
                     let y = data.uint32(16)
                 else { return }
                 frame = PixelRectangle(x: x, y: y, width: width, height: height)
@@ -109,23 +118,24 @@ enum PNGDecoder: OriginalDecoder {
             default: break
             }
         }
-        guard isAnimated, hasData, let frame, let canvas = PixelSize(file), frame.width > 0, frame.height > 0,
+        guard isAnimated else { return (1, nil) }
+        guard !isDefaultShown, hasData, let frame, let canvas = PixelSize(file), frame.width > 0, frame.height > 0,
             frame.x + frame.width <= canvas.width, frame.y + frame.height <= canvas.height
-        else { return nil }
-        return frame
+        else { return (max(1, frames), nil) }
+        return (frames, frame)
     }
 
     /// The first frame after the default image as a PNG of its own.
     private static func stillPicture(_ file: ByteReader, _ frame: PixelRectangle) -> PixelStorage {
         let size = Bytes.bigEndian(frame.width) + Bytes.bigEndian(frame.height)
         var png = [UInt8](file.part(0, 8).all) + PNGChunk.bytes("IHDR", size + [UInt8](file.part(24, 5).all))
-        var (hasDefault, controls) = (false, 0)
+        var (hasDefault, isComplete) = (false, false)
         var pixels: [UInt8] = []
         forEachChunk(file) { type, data in
             switch type {
             case "IDAT": hasDefault = true
-            case "fcTL": controls += 1
-            case "fdAT" where controls == 1: pixels += data.part(4).all  // After the sequence number.
+            case "fcTL": isComplete = !pixels.isEmpty
+            case "fdAT" where !isComplete: pixels += data.part(4).all  // After the sequence number.
             case "acTL", "fdAT": break
             default: if !hasDefault { png += PNGChunk.bytes(type, [UInt8](data.all)) }
             }

@@ -77,6 +77,26 @@ import Testing
         }
     }
 
+    @Test func `an animation whose chunks are out of order is a still picture`() async throws {
+        let (still, frame) = (try Self.picture(20, 10, red: 9), try Self.picture(20, 10, red: 200))
+        let usual = Self.animation(still, frame, at: Self.whole)
+        let control = Self.control(0, Self.whole)
+        // A frame control before acTL; the default image is all that is left.
+        let early = Array(usual[..<33]) + control + usual[33...]
+        #expect(try await RenderSamples.decoded(early) == RenderSamples.decoded(still))
+        #expect(try ImageHeader.probe(early).pages == 1)
+        // Two frame controls before the data of one frame: the second one counts.
+        let at = try #require((0..<usual.count).first { usual[$0...].starts(with: "fcTL".utf8) }) - 4
+        let twice =
+            Array(usual[..<at]) + Self.control(0, PixelRectangle(x: 0, y: 0, width: 1, height: 1)) + usual[at...]
+        #expect(try await RenderSamples.decoded(twice) == RenderSamples.decoded(frame))
+        // A frame without its pixels: the default image is whole.
+        let empty =
+            Array(usual[..<at]) + control + PNGChunk.bytes("fdAT", [0, 0, 0, 1, 7])
+            + PNGChunk.bytes("IEND", [])
+        #expect(try await RenderSamples.decoded(empty) == RenderSamples.decoded(still))
+    }
+
     @Test func `the default image is shown if there is no animation, or its first frame lies outside`() async throws {
         let (still, frame) = (try Self.picture(20, 10, red: 9), try Self.picture(20, 10, red: 200))
         let outside = PixelRectangle(x: 1, y: 0, width: 20, height: 10)

@@ -47,6 +47,37 @@ import Testing
         await pool.shutdown()
     }
 
+    @Test(arguments: [1, 2, 3, 4], [8, 16])
+    func `rows that a PNG lacks are transparent, or the background`(bands: Int, bits: Int) async throws {
+        let (width, height) = (40, 1100)
+        var state: UInt32 = 7
+        let noise = (0..<width * height * bands * bits / 8).map { _ -> UInt8 in
+            state = state &* 1_664_525 &+ 1_013_904_223
+            return UInt8(state >> 24) | 1
+        }
+        try VipsLibrary.load()
+        let label = bands < 3 ? bits == 8 ? "b-w" : "grey16" : bits == 8 ? "srgb" : "rgb16"
+        let image = try Image(
+            PixelStorage(noise), width: width, height: height, bands: bands, format: bits == 8 ? 0 : 2
+        ).labelled(label)
+        let whole = try RenderFixture.png(image)
+        let expected = try await RenderSamples.decoded(whole).pixels
+        let file = Array(whole.prefix(whole.count * 6 / 10))
+        let variant = try await RenderFixture.renderer.render(Self.job(file, "png:lossless", .accept))
+        #expect(variant.isDamaged && variant.width == width && variant.height == height)
+        let found = try await RenderSamples.decoded(variant.bytes).pixels
+        let rows = try #require(
+            (0..<height).first { y in (0..<width * 4).allSatisfy { found[y * width * 4 + $0] == 0 } })
+        #expect((560...700).contains(rows), "\(rows) rows")
+        #expect(found[(rows * width * 4)...].allSatisfy { $0 == 0 })
+        #expect(Array(found.prefix(rows * width * 4)) == Array(expected.prefix(rows * width * 4)))
+        let flat = try await RenderFixture.renderer.pixels(Self.job(file, "background:ff0000", .accept))
+        #expect(flat.pixels.suffix(4) == [255, 0, 0, 255])
+        let empty = try Self.job(Array(whole.prefix(75)), "png", .accept)
+        let error = await DecodedFormatsTests.refusal(RenderFixture.renderer, empty)
+        #expect(error?.code == .undecodable && error?.message.contains("no row of its pixels") == true)
+    }
+
     @Test func `what can be mended is not damaged, and other formats are refused`() async throws {
         let png = try RenderFixture.png(RenderFixture.gradientImage(30, 20))
         let mended = try await RenderFixture.renderer.render(Self.job(png.dropLast(16) + [], "png", .accept))

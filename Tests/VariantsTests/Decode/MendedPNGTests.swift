@@ -56,6 +56,16 @@ import Testing
                 parts.head + PNGChunk.bytes("tEXt", [65, 0, 66]).dropLast() + [0]
                     + parts.file(zlib).dropFirst(33)
             ),
+            (
+                "a transparent colour before the palette",
+                parts.head + PNGChunk.bytes("tRNS", [0, 9, 0, 9, 0, 9]) + PNGChunk.bytes("PLTE", [1, 2, 3])
+                    + parts.file(zlib).dropFirst(33)
+            ),
+            (
+                "two palettes",
+                parts.head + PNGChunk.bytes("PLTE", [1, 2, 3]) + PNGChunk.bytes("PLTE", [4, 5, 6])
+                    + parts.file(zlib).dropFirst(33)
+            ),
         ]
     }
 
@@ -71,6 +81,21 @@ import Testing
                 Issue.record("\(name): \(error)")
             }
         }
+    }
+
+    @Test func `a palette after the pixels is a palette`() async throws {
+        let image = try RenderFixture.image(20, 10, bands: 4) { x, y in [UInt8(x % 3 * 90), 9, 9, y < 5 ? 100 : 255] }
+        let whole = try image.saved(by: "pngsave_buffer", ["in": .image(image), "palette": true, "strip": true])
+        #expect(whole[25] == 3)
+        var (first, last): ([UInt8], [UInt8]) = (Array(whole[..<33]), [])
+        whole.withUnsafeBytes { bytes in
+            PNGDecoder.forEachChunk(ByteReader(bytes)) { type, data in
+                let chunk = PNGChunk.bytes(type, [UInt8](data.all))
+                if type == "PLTE" || type == "tRNS" { last = chunk + last } else { first += chunk }
+            }
+        }
+        let expected = try await RenderSamples.decoded(whole)
+        #expect(try await RenderSamples.decoded(first + last + Parts.end) == expected)
     }
 
     @Test(arguments: ["png", "png:progressive"])
