@@ -127,7 +127,7 @@ import Testing
         // These are from a log.
         ("/variant/thumbnail:300/http://h/a?b", "thumbnail:300", "http://h/a?b"),
         ("/variant/a%2Cb/photos:a/b%20c.jpg", "a,b", "photos:a/b%20c.jpg"), ("/original/cats/1.jpg", nil, "cats/1.jpg"),
-        ("/variant/unsigned", nil, nil), ("/health", nil, nil), ("/source/a", nil, nil), ("variant/a/b/c", nil, nil),
+        ("/variant/png", nil, nil), ("/health", nil, nil), ("/source/a", nil, nil), ("variant/a/b/c", nil, nil),
         ("http://h/variant/a/b/c", nil, nil), ("/home/a.jpg", nil, nil),
     ])
     func `a path of the server names a source as a browser or a log shows it`(
@@ -135,7 +135,9 @@ import Testing
     ) throws {
         let path = try ServedPath(text, mountPoint: "/images")
         #expect(path?.recipe == recipe && path?.source == source)
-        #expect(throws: Problem.self) { try ServedPath("/original/unsigned/%zz", mountPoint: "") }
+        for malformed in ["/original/unsigned/%zz", "/variant/unsigned"] {
+            #expect(throws: Problem.self) { try ServedPath(malformed, mountPoint: "") }
+        }
     }
 
     @Test(arguments: [("", ""), ("Zg", "f"), ("Zg==", "f"), ("Zm8", "fo"), ("Zm9v", "foo"), ("Zm9vYg", "foob")])

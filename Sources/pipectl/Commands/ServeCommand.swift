@@ -22,9 +22,10 @@ struct ServeCommand: AsyncParsableCommand {
 
             With FOLDER, its pictures are the sources pictures:PATH, and the page at / shows them to this machine.
 
-            The source is the rest of the path, percent-encoded, or b64: and its base64url. `?v=...` has no meaning of its own,
-            so that pages can change it to have a picture loaded anew. `pipectl sign` prints signed paths; the signature may be the word unsigned if the setting allowUnsigned permits it, or if there are no keys
-            and the client is on this machine.
+            The source is the rest of the path, percent-encoded, or b64: and its base64url. `?v=...` has no meaning here, so
+            that pages can change it to make browsers load a picture again. `pipectl sign` prints signed paths; the signature
+            may be the word unsigned if the setting allowUnsigned permits it, or if there are no keys and the client is on
+            this machine.
 
             Examples:
               pipectl serve
