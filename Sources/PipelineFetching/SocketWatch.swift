@@ -44,7 +44,7 @@ final class SocketWatch {
     }
 
     /// Applies what libcurl reports about a socket through CURLMOPT_SOCKETFUNCTION.
-    func watch(_ socket: Int32, for what: Int32, of easy: UnsafeMutableRawPointer?) {
+    func watch(_ socket: Int32, for what: Int32, of easy: UnsafeMutableRawPointer? = nil) {
         if let easy, what != CURL_POLL_REMOVE || sockets[easy] == socket {
             sockets[easy] = what == CURL_POLL_REMOVE ? nil : socket
         }
