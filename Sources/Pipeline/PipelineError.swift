@@ -48,9 +48,9 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// Policy forbids the source: scheme, host or address.
         public static let sourceRefused = Code(
             "sourceRefused", 3, 403, "policy forbids the source: scheme, host or address")
-        /// The origin answered 404 or 410, or the file does not exist.
+        /// The origin answered 404 or 410, or there is no such file or folder.
         public static let notFound = Code(
-            "notFound", 4, 404, "the origin answered 404 or 410, or the file does not exist")
+            "notFound", 4, 404, "the origin answered 404 or 410, or there is no such file or folder")
         /// The origin was not reached, broke off, or answered with an error.
         public static let fetchFailed = Code(
             "fetchFailed", 4, 502, "the origin was not reached, broke off, or answered with an error")

@@ -23,7 +23,8 @@ extension FetchError {
             self.init(
                 .unresolvable, url, "the proxy \(proxy?.description ?? "") (`fetch.proxy`) has no address")
         case CURLE_COULDNT_RESOLVE_HOST:
-            self.init(.unresolvable, url, "the host `\(url.host)` has no address; is the name right?")
+            self.init(
+                .unresolvable, url, "the host `\(url.host)` has no address; is the name right?" + transfer.proxyNote)
         case CURLE_COULDNT_CONNECT, CURLE_ABORTED_BY_CALLBACK:
             if !transfer.refused.isEmpty {
                 self = .refused(transfer.refused, url)
@@ -32,7 +33,9 @@ extension FetchError {
             } else if let path = transfer.configuration.unixSocket {
                 self.init(.unreachable, url, "no connection to unix:\(path); is the server up?")
             } else {
-                self.init(.unreachable, url, "no connection to \(url.host) port \(url.port); is the origin up?")
+                self.init(
+                    .unreachable, url,
+                    "no connection to \(url.host) port \(url.port); is the origin up?" + transfer.proxyNote)
             }
         case CURLE_OPERATION_TIMEDOUT:
             self.init(.timeout, url, "timed out")

@@ -247,6 +247,13 @@ final class Transfer: @unchecked Sendable {
         return true
     }
 
+    /// What to add to the error of a connection that was not made, if the environment names a proxy; else empty.
+    var proxyNote: String {
+        let names = [request.url.scheme + "_proxy", "all_proxy"].flatMap { [$0, $0.uppercased()] }
+        let name = names.first { name in getenv(name).map { $0.pointee != 0 } ?? false }
+        return name.map { "; proxies of the environment (`\($0)`) are not used: set `fetch.proxy`" } ?? ""
+    }
+
     /// The error for a limit that has been exceeded at `now` (monotonic seconds); nil if none has.
     ///
     /// - Parameter sending: bytes of the request's body that have been sent, and whether more are on their way.
@@ -262,7 +269,7 @@ final class Transfer: @unchecked Sendable {
             guard now - startedAt >= configuration.connectSeconds else { return nil }
             return FetchError(
                 .connectTimeout, request.url,
-                "not connected within \(seconds(configuration.connectSeconds)) (`fetch.connectSeconds`)")
+                "not connected within \(seconds(configuration.connectSeconds)) (`fetch.connectSeconds`)" + proxyNote)
         }
         guard headAt != nil else {
             var began = connectedAt

@@ -84,10 +84,8 @@ struct Pipectl: AsyncParsableCommand {
         } catch {
             if let failure = CommandFailure(error) { fail(failure) }
             let text = fullMessage(for: error)
-            if exitCode(for: error) == .success, let word = misreadAsHelp(arguments) {
-                let isRecipe = (try? Recipe(String(word.dropFirst()))) != nil
-                let hint = isRecipe ? "a recipe follows -r: `-r \(word.dropFirst())`" : "see --help"
-                Console.error("pipectl: `\(word)` is not an option; \(hint)")
+            if let hint = UsageHint.text(for: arguments, text, isHelp: exitCode(for: error) == .success) {
+                Console.error("pipectl: " + hint)
                 finish(ProgramExit.usage.rawValue)
             }
             guard exitCode(for: error) == .success else {
@@ -96,19 +94,6 @@ struct Pipectl: AsyncParsableCommand {
             }
             print(text)
             if text.hasPrefix("#!/bin/bash\n") { print(Completions.bash) }
-        }
-    }
-
-    /// A word such as `-thumbnail:300`, which the parser takes for the flags `-t`, `-h` and so on; nil if help was asked
-    /// for.
-    private static func misreadAsHelp(_ arguments: [String]) -> String? {
-        // Those with three dashes are the shell's, which asks for completions.
-        guard arguments.first != "help", arguments.first?.hasPrefix("---") != true,
-            !arguments.contains(where: ["-h", "--help"].contains)
-        else { return nil }
-        return arguments.first { word in
-            word.hasPrefix("-") && !word.hasPrefix("--") && word.contains("h")
-                && !word.dropFirst().allSatisfy("hqv".contains)
         }
     }
 

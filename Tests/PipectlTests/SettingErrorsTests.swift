@@ -36,8 +36,8 @@ import Testing
                     "c.yaml, line 3: `abc` is not valid for `fetch.slots`; expected a whole number from 1 to 4096",
                     "c.yaml, line 5: `hosts`: https://a.test:443: `basic` is not USER:PASSWORD",
                     "c.yaml, line 6: unknown setting `mebory.originals`; did you mean `memory.originals`?",
-                    "c.yaml, line 7: `recipes.allow`: recipe `thumbnial:3`: step 1, `thumbnial:3`: unknown step; did you "
-                        + "mean `thumbnail`?",
+                    "c.yaml, line 7: `recipes.allow`: recipe `thumbnial:3`: unknown step; did you mean "
+                        + "`thumbnail`?",
                     "c.yaml, line 8: `auto`: takes jxl, avif, webp, not `bmp`",
                     "environment variable PIPECTL_ADMIN_TOKEN: `adminToken`: needs at least 16 characters, visible ASCII "
                         + "without spaces; `openssl rand -hex 32` makes one",

@@ -50,7 +50,15 @@ import Testing
         ("thumbnail:300×200", "thumbnail:300x200"),
         ("thumbnail:300px", "thumbnail:300"), ("fill:300x200", "thumbnail:300x200:fill"), ("w=300", "thumbnail:300x"),
         ("height:200", "thumbnail:x200"), ("rotate:-90", "rotate:270"), ("rotate:-90.5", "rotate:269.5"),
-        ("quality:80", "original:80"), ("jpeg:q80", "jpeg:80"), ("rotate:-450", "rotate:270"),
+        ("300", "thumbnail:300"), ("300x200", "thumbnail:300x200"), ("x200", "thumbnail:x200"), ("50%", "scaled:50%"),
+        ("300×200:cover", "thumbnail:300x200:fill"), ("thumbnail:300x200:cover", "thumbnail:300x200:fill"),
+        ("thumbnail:300x200:fit=contain", "thumbnail:300x200:fit"), ("thumbnail:50%", "scaled:50%"),
+        ("thumbnail:300x200:gravity=face", "thumbnail:300x200:gravity=attention:fill"),
+        ("thumbnail:300x200:fill:gravity=top", "thumbnail:300x200:fill:gravity=north"),
+        ("crop:30x20:gravity=faces", "crop:30x20:gravity=attention"),
+        ("watermark:logo", "overlay:logo"), ("background:white", "background:ffffff"), ("sepia", "tint:704214"),
+        ("border:4:black", "border:4:000000"), ("bg:transparent", "background:00000000"),
+        ("jpeg:q80", "jpeg:80"), ("rotate:-450", "rotate:270"),
         ("rotate:-0", "rotate:0"),
         ("heic", "avif"), ("webp:q=80", "webp:80"), ("format=webp", "webp"),
         ("radius:20px", "rounded-mask:20"),
@@ -59,6 +67,42 @@ import Testing
         #expect(Self.message(written).hasSuffix("did you mean `\(meant)`?"), "\(Self.message(written))")
         #expect(Self.message("circle,\(written)").contains("step 2"))
         _ = try Recipe(meant)
+    }
+
+    @Test(arguments: [
+        ("quality:70", "the quality follows the output, as in `webp:70`, or `original:70` to keep"),
+        ("q=70", "as in `webp:70`"), ("quality:high", "as in `webp:80`"),
+        ("gravity=face", "as in `thumbnail:300x200:fill:gravity=attention`"),
+        ("strip", "unless the output has `keep=`, as in `jpeg:keep=exif`; remove the step"),
+        ("lqip", "have `thumbhash`, `blurhash` and `averageColour`; a tiny picture is `thumbnail:32,webp:30`"),
+        ("crop:50%x50%", "the size is in pixels, as in `crop:640x480`; `scaled:50%` scales the whole picture"),
+        ("thumbnail:50%x40%", "`scaled:50%`"), ("keep=exif", "an argument of the output"),
+    ]) func `what is no step here leads to what there is`(written: String, advice: String) throws {
+        let message = Self.message(written)
+        #expect(message.contains(advice) && !message.contains("did you mean"), "\(message)")
+        for spelling in message.split(separator: "`").enumerated().filter({ $0.offset % 2 == 1 }).map(\.element)
+        where spelling.contains(":") && spelling != written { _ = try Recipe(String(spelling)) }
+    }
+
+    @Test(arguments: [
+        ("thumbnail:300,dpr:2", "no step follows; did you mean `dpr:2,thumbnail:300`?"),
+        ("thumbnail:300,dpr:2,webp", "step 2, `dpr:2`: `dpr` multiplies the steps after it, and no step follows"),
+        ("circle,dpr:2,orient:off", "did you mean `dpr:2,circle,orient:off`?"),
+        ("dpr:2", "no step follows, as in `dpr:2,thumbnail:300`"), ("dpr:2,dpr:3", "step 2, `dpr:3`: `dpr` multiplies"),
+        ("circle,dpr:2,dpr:3", "no step follows, as in `dpr:2,thumbnail:300`"),
+        ("thumbnail:300,dpr", "expected a ratio such as `2` after `dpr:`"),
+    ]) func `a dpr that no step follows is an error`(written: String, part: String) throws {
+        #expect(Self.message(written).contains(part), "\(Self.message(written))")
+        // An address with a ratio before any recipe.
+        #expect(try Recipe("dpr:2,webp").description == "webp")
+    }
+
+    @Test func `the message of a recipe quotes a single step once`() {
+        #expect(throws: RecipeError.self) { try Recipe("blr:3") }
+        do { _ = try Recipe("blr:3") } catch {
+            #expect(error.message(of: "blr:3") == "recipe `blr:3`: unknown step; did you mean `blur`?")
+            #expect(error.message(of: "blr:3,webp").hasPrefix("recipe `blr:3,webp`: step 1, `blr:3`: unknown step"))
+        }
     }
 
     @Test func `formats are known by their other names`() throws {

@@ -115,7 +115,7 @@ final class RecipeWriter {
         case 17: return "extend:" + four { $0.whole(0...900) }
         case 18: return "border:\(whole(1...900)):" + hex(6)
         case 19: return overlay()
-        default: return "dpr:" + decimal(0.1...8)
+        default: return "dpr:" + decimal(0.1...8) + ",blur:" + decimal(3...12)
         }
     }
 

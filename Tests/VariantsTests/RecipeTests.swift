@@ -90,7 +90,7 @@ import Testing
 
     @Test(arguments: [
         ("dpr:2,thumbnail:300x200", "thumbnail:600x400"),
-        ("thumbnail:300x200,dpr:2", "thumbnail:300x200"),
+        ("dpr:2,webp", "webp"),
         ("dpr:0.5,thumbnail:3x1", "thumbnail:2x1"),
         ("dpr:0.5,thumbnail:9000", "thumbnail:4500x4500"),
         ("dpr:2,circle,dpr:3,thumbnail:10x", "circle,thumbnail:30x"),

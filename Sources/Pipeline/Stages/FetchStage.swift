@@ -320,7 +320,7 @@ struct FetchStage: Sendable {
 
 extension PipelineError {
     /// The error for a failed transfer; its message already names the URL without credentials.
-    init(_ error: FetchError) {
+    package init(_ error: FetchError) {
         let code: Code =
             switch error.code {
             case .refusedAddress, .refusedSource: .sourceRefused

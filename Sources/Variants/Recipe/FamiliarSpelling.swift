@@ -1,49 +1,112 @@
-/// Finds our spelling of a step written as other tools write it: `resize:300*200`, `w=300`, `rotate:-90`, `quality:80`.
+/// Finds our spelling of a step written as other tools write it: `resize:300*200`, `w=300`, `300x200:cover`, `sepia`.
 enum FamiliarSpelling {
-    /// Other tools' names for our steps, and a flag to append to the arguments.
-    private static let names: [String: (token: String, flag: String?)] = [
-        "resize": ("thumbnail", nil), "size": ("thumbnail", nil), "s": ("thumbnail", nil), "thumb": ("thumbnail", nil),
-        "fit": ("thumbnail", nil), "contain": ("thumbnail", nil), "fill": ("thumbnail", "fill"),
-        "cover": ("thumbnail", "fill"), "pad": ("thumbnail", "pad"), "round": ("rounded-mask", nil),
-        "rounded": ("rounded-mask", nil), "radius": ("rounded-mask", nil), "gray": ("grayscale", nil),
-        "grey": ("grayscale", nil), "mono": ("grayscale", nil), "bg": ("background", nil), "rot": ("rotate", nil),
-        "quality": ("original", nil), "q": ("original", nil),
+    /// Other tools' names for our steps, and what to append to the arguments.
+    private static let names: [String: (token: String, rest: String)] = [
+        "resize": ("thumbnail", ""), "size": ("thumbnail", ""), "s": ("thumbnail", ""), "thumb": ("thumbnail", ""),
+        "fit": ("thumbnail", ""), "contain": ("thumbnail", ""), "fill": ("thumbnail", ":fill"),
+        "cover": ("thumbnail", ":fill"), "pad": ("thumbnail", ":pad"), "scale": ("scaled", ""),
+        "round": ("rounded-mask", ""), "rounded": ("rounded-mask", ""), "radius": ("rounded-mask", ""),
+        "gray": ("grayscale", ""), "grey": ("grayscale", ""), "greyscale": ("grayscale", ""),
+        "mono": ("grayscale", ""), "sepia": ("tint", ":704214"), "bg": ("background", ""),
+        "flatten": ("background", ""), "rot": ("rotate", ""), "watermark": ("overlay", ""), "wm": ("overlay", ""),
+        "composite": ("overlay", ""), "logo": ("overlay", ""),
     ]
 
-    /// A step that parses, in place of one that did not; nil if no rule leads to one.
-    static func suggestion(for step: Substring) -> String? {
-        guard step.utf8.count <= 200, let candidate = rewritten(step), candidate != step else { return nil }
-        return (try? Recipe(candidate)) == nil ? nil : candidate
+    /// Other tools' names for modes and gravities of `thumbnail`.
+    private static let words: [String: String] = [
+        "cover": "fill", "crop": "fill", "contain": "fit", "inside": "fit", "force": "stretch", "exact": "stretch",
+        "enlarge": "up", "upscale": "up", "gravity=face": "gravity=attention", "gravity=faces": "gravity=attention",
+        "gravity=smart": "gravity=attention", "gravity=auto": "gravity=attention", "gravity=top": "gravity=north",
+        "gravity=bottom": "gravity=south", "gravity=left": "gravity=west", "gravity=right": "gravity=east",
+    ]
+
+    private static let colours: [String: String] = [
+        "white": "ffffff", "black": "000000", "red": "ff0000", "green": "008000", "blue": "0000ff",
+        "yellow": "ffff00", "orange": "ffa500", "gray": "808080", "grey": "808080", "silver": "c0c0c0",
+        "transparent": "00000000",
+    ]
+
+    /// Advice for steps that are arguments here, or that are not needed. `N` stands for the number that was written.
+    private static let advice: [String: String] = {
+        let quality =
+            "the quality follows the output, as in `webp:N`, or `original:N` to keep the original's format"
+        let metadata = "metadata is left out unless the output has `keep=`, as in `jpeg:keep=exif`; remove the step"
+        let placeholder =
+            "`pipectl info` and `/info` have `thumbhash`, `blurhash` and `averageColour`; a tiny picture is "
+            + "`thumbnail:32,webp:30`"
+        let gravity = "it is an argument of a step, as in `thumbnail:300x200:fill:gravity=attention`"
+        let output = "it is an argument of the output, as in `webp:max=20kB` or `jpeg:keep=exif`"
+        let pixels = "the size is in pixels, as in `crop:640x480`; `scaled:50%` scales the whole picture by a share"
+        return [
+            "quality": quality, "q": quality, "strip": metadata, "stripmeta": metadata, "lqip": placeholder,
+            "placeholder": placeholder, "blurhash": placeholder, "thumbhash": placeholder, "gravity": gravity,
+            "focus": gravity, "keep": output, "max": output, "effort": output, "chroma": output,
+            "crop": pixels, "thumbnail": pixels,
+        ]
+    }()
+
+    /// Steps that need the advice only if they have a share for a size.
+    private static let pixelSteps: Set<String> = ["crop", "thumbnail"]
+
+    /// The error with the spelling, or the advice, that leads to what was meant; unchanged if no rule applies.
+    static func completed(_ error: RecipeError, for step: Substring) -> RecipeError {
+        var error = error
+        guard step.utf8.count <= 200 else { return error }
+        let (token, arguments) = parts(step)
+        if let spelling = candidates(step).first(where: { $0 != step && (try? Recipe($0)) != nil }) {
+            error.suggestion = spelling
+        } else if let text = advice[token],
+            !pixelSteps.contains(token) || arguments.contains("%") || arguments.contains("pct")
+        {
+            let number = PlainNumber.parseWhole(arguments).flatMap { (1...100).contains($0) ? $0 : nil } ?? 80
+            error.expected += "; " + text.replacing("N", with: "\(number)")
+            error.suggestion = nil
+        }
+        return error
     }
 
-    private static func rewritten(_ step: Substring) -> String? {
-        guard let end = step.firstIndex(where: { $0 == ":" || $0 == "=" }) else {
-            return names[step.lowercased()].map(\.token)
+    /// The name in lower case, and the text after the first `:` or `=`.
+    private static func parts(_ step: Substring) -> (token: String, arguments: Substring) {
+        let end = step.firstIndex { $0 == ":" || $0 == "=" } ?? step.endIndex
+        return (step[..<end].lowercased(), step[end...].dropFirst())
+    }
+
+    /// Returns the spellings that the step may stand for. Some of them do not parse.
+    private static func candidates(_ step: Substring) -> [String] {
+        var (token, rest) = parts(step)
+        if let first = step.utf8.first, (0x30...0x39).contains(first) || token.hasPrefix("x") {
+            // A size alone.
+            (token, rest) = ("thumbnail", step)
         }
-        let token = step[..<end].lowercased()
-        let arguments = step[step.index(after: end)...].split(separator: ":", omittingEmptySubsequences: false)
-            .map { tidied($0, of: token) }
-        let text = arguments.joined(separator: ":")
+        let arguments = rest.split(separator: ":", omittingEmptySubsequences: false)
+        let text = arguments.map { tidied($0, of: token) }.joined(separator: ":")
         switch token {
-        case "w", "width": return "thumbnail:\(text)x"
-        case "h", "height": return "thumbnail:x\(text)"
-        case "f", "format", "fm", "output": return text
+        case "w", "width": return ["thumbnail:\(text)x"]
+        case "h", "height": return ["thumbnail:x\(text)"]
+        case "f", "format", "fm", "output": return [text]
         default:
-            guard let (name, flag) = names[token] else { return "\(token):\(text)" }
-            return "\(name):\(text)" + (flag.map { ":" + $0 } ?? "")
+            let (name, appended) = names[token] ?? (token, "")
+            let step = name + (text.isEmpty ? "" : ":" + text) + appended
+            // A gravity needs `fill`; a share of the size is another step.
+            guard name == "thumbnail" else { return [step] }
+            return [step, step + ":fill"] + (arguments.count == 1 ? ["scaled:" + text] : [])
         }
     }
 
-    /// `300*200` and `300×200` → `300x200`; `20px` → `20`; `#fff` → `fff`; `q=80` → `80`; a negative angle → clockwise.
+    /// `300*200` and `300×200` → `300x200`; `20px` → `20`; `#fff` → `fff`; `q=80` → `80`; `white` → `ffffff`; a negative
+    /// angle → clockwise.
     private static func tidied(_ argument: Substring, of token: String) -> String {
         var text = argument[...]
-        for prefix in ["#", "q=", "quality=", "q"] where text.hasPrefix(prefix) { text = text.dropFirst(prefix.count) }
+        for prefix in ["#", "q=", "quality=", "q", "fit=", "mode="] where text.hasPrefix(prefix) {
+            text = text.dropFirst(prefix.count)
+        }
         if text.hasSuffix("px") { text = text.dropLast(2) }
         if token.hasPrefix("rot"), text.hasPrefix("-"), let angle = PlainNumber.parse(text.dropFirst()) {
             let rest = angle - (angle / 360).rounded(.down) * 360
             return PlainNumber.text(rest == 0 ? 0 : 360 - rest)
         }
-        guard let first = text.first, first.isNumber else { return String(text) }
+        let word = text.lowercased()
+        guard let first = text.first, first.isNumber else { return words[word] ?? colours[word] ?? String(text) }
         return String(text.map { "*×X".contains($0) ? "x" : $0 })
     }
 }

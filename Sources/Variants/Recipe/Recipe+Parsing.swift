@@ -19,6 +19,9 @@ extension Recipe {
         for (index, step) in expansion.steps.enumerated() {
             try reader.read(step, isLast: index == expansion.steps.count - 1)
         }
+        if let place = reader.unusedRatio {
+            throw Self.unusedRatio(at: place, of: text, hasSteps: !reader.recipe.steps.isEmpty)
+        }
         self = reader.recipe
         parsedSteps = stepsDescription
         if text.utf8.first == UInt8(ascii: "@"), RecipeName.isValid(text.dropFirst()) {
@@ -32,6 +35,20 @@ extension Recipe {
                     "after expansion the recipe has \(length) characters; at most \(Self.characterLimit) are allowed"
             )
         }
+    }
+
+    /// The error for a `dpr` that multiplies nothing. If it comes after the steps, the suggestion begins with it.
+    private static func unusedRatio(
+        at place: StepArguments.Place, of text: String, hasSteps: Bool
+    ) -> RecipeError {
+        var steps = text.split(separator: ",")
+        steps.insert(steps.remove(at: place.step - 1), at: 0)
+        let moved = steps.joined(separator: ",")
+        // Without a step, moving it would change nothing.
+        let isUseful = hasSteps && place.trail.isEmpty && (try? Recipe(moved)) != nil
+        return place.error(
+            "`dpr` multiplies the steps after it, and no step follows"
+                + (isUseful ? "" : ", as in `dpr:2,thumbnail:300`"), suggestion: isUseful ? moved : nil)
     }
 }
 
@@ -106,15 +123,15 @@ extension OutputSpecification.Kind {
 private struct Reader {
     var recipe = Recipe()
     private var ratio = 1.0
+    /// A `dpr` after which no step has come, unless only an output follows and no step precedes it.
+    private(set) var unusedRatio: StepArguments.Place?
     private var loadOptions: Set<String> = []
 
     mutating func read(_ step: ExpandedStep, isLast: Bool) throws(RecipeError) {
         do throws(RecipeError) {
             try readPlainly(step, isLast: isLast)
         } catch {
-            var error = error
-            if error.suggestion == nil { error.suggestion = FamiliarSpelling.suggestion(for: step.text) }
-            throw error
+            throw FamiliarSpelling.completed(error, for: step.text)
         }
     }
 
@@ -123,6 +140,7 @@ private struct Reader {
         let token = arguments.token
         if let operation = Catalogue.operation(named: token) {
             recipe.steps.append(try Self.make(operation, &arguments, ratio))
+            unusedRatio = nil
             return try arguments.finish()
         }
         if let kind = OutputSpecification.Kind(step: step.text) {
@@ -135,6 +153,8 @@ private struct Reader {
             try option.read(&arguments, into: &recipe)
         } else if token == PixelRatio.token {
             ratio = try PixelRatio.read(&arguments)
+            // With an output alone, as in `dpr:2,webp`, a template may have put it there.
+            unusedRatio = isLast || !recipe.steps.isEmpty ? step.place : nil
         } else if token.isEmpty {
             throw arguments.error("expected the name of a step; remove the extra comma")
         } else if let format = ImageFormat(rawValue: token) ?? ImageFormat(fileExtension: token) {

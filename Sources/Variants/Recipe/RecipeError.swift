@@ -19,8 +19,14 @@ public struct RecipeError: Error, Sendable, Hashable, CustomStringConvertible {
     /// For example: step 2, `thumbnial`: unknown step; did you mean `thumbnail`?
     public var description: String {
         let place = step.map { "step \($0), `\(text)`: " } ?? ""
-        let hint = suggestion.map { "; did you mean `\($0)`?" } ?? ""
-        return place + expected + hint
+        return place + problem
+    }
+
+    private var problem: String { expected + (suggestion.map { "; did you mean `\($0)`?" } ?? "") }
+
+    /// The message with the recipe. The step is named only if the recipe has others.
+    package func message(of recipe: String) -> String {
+        "recipe `\(Self.shown(recipe))`: " + (text == Self.shown(recipe) ? problem : description)
     }
 
     /// User text as it may appear in a message: bounded, and without control characters.

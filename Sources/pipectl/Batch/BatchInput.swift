@@ -174,7 +174,7 @@ struct BatchInput: Sequence {
             matches = InputKind.expand(argument)[...]
             guard matches.isEmpty else { return nil }
             return .failure(
-                source: argument, BatchFailure(code: .sourceNotFound, message: "no file matches \(argument)"))
+                source: argument, BatchFailure(code: .notFound, message: "no file matches \(argument)"))
         }
 
         /// The same for a path: folders are walked, manifests are read, everything else is a source.
@@ -186,7 +186,7 @@ struct BatchInput: Sequence {
                 do {
                     current = try InputKind.manifestReader(path)
                 } catch {
-                    return .failure(source: path, BatchFailure(code: .sourceNotFound, message: error.description))
+                    return .failure(source: path, BatchFailure(code: .notFound, message: error.description))
                 }
             default: return .source(BatchSource(source: path))
             }

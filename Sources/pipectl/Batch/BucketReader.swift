@@ -65,7 +65,7 @@ final class BucketReader: EntryReader {
                 return .failure(
                     source: folder.normalised,
                     BatchFailure(
-                        code: .sourceNotFound, message: "the store's list of \(folder) begins again at the same place"))
+                        code: .fetchFailed, message: "the store's list of \(folder) begins again at the same place"))
             case .success(let listing):
                 page = listing.objects.reversed()
                 token = listing.next
@@ -76,7 +76,7 @@ final class BucketReader: EntryReader {
                 // Credentials that may not list a bucket may still read the object.
                 if let named { return .source(BatchSource(source: named)) }
                 return .failure(
-                    source: folder.normalised, BatchFailure(code: .sourceNotFound, message: error.message))
+                    source: folder.normalised, BatchFailure(code: PipelineError(error).code, message: error.message))
             }
         }
     }

@@ -78,7 +78,7 @@ final class FolderReader: EntryReader {
         do {
             levels.append(Level(path: path, relative: relative, names: try FolderNames(path)))
         } catch {
-            pending = .failure(source: path, BatchFailure(code: .sourceNotFound, message: error.description))
+            pending = .failure(source: path, BatchFailure(code: .notFound, message: error.description))
         }
     }
 }

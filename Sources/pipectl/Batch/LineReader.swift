@@ -35,12 +35,30 @@ final class LineReader {
         guard fill() else { return nil }
         if !hasBegun {
             hasBegun = true
+            if let encoding = Self.wideEncoding(buffer[start..<end].prefix(2)) {
+                let remedy = "`iconv -f \(encoding) -t UTF-8` converts it"
+                failure = FileError("read", name, "it is \(encoding), and lists are UTF-8; \(remedy)")
+                start = end
+                isAtEnd = true
+                return nil
+            }
             if end - start >= 3, buffer[start] == 0xEF, buffer[start + 1] == 0xBB, buffer[start + 2] == 0xBF {
                 start += 3
                 return peek()
             }
         }
         return buffer[start]
+    }
+
+    /// The encoding of text that begins with these two bytes: a byte order mark, or one NUL; nil if it may be UTF-8.
+    private static func wideEncoding(_ bytes: ArraySlice<UInt8>) -> String? {
+        switch Array(bytes) {
+        case [0xFF, 0xFE]: "UTF-16LE"
+        case [0xFE, 0xFF]: "UTF-16BE"
+        case let pair where pair.count == 2 && pair[0] != 0 && pair[1] == 0: "UTF-16LE"
+        case let pair where pair.count == 2 && pair[0] == 0 && pair[1] != 0: "UTF-16BE"
+        default: nil
+        }
     }
 
     func take() -> UInt8? {

@@ -58,6 +58,7 @@ struct ServeCommand: AsyncParsableCommand {
     private static let patience = Duration.seconds(10)
 
     func run() async throws {
+        if let folder, let problem = SourceHint.problem(ofFolder: folder) { throw CommandFailure(.usage, problem) }
         if Surroundings.addressSpace == nil { Heap.limitArenas(to: max(2, RunConfiguration.processors)) }
         let trimming = Task { await Heap.returnFreePages() }
         defer { trimming.cancel() }

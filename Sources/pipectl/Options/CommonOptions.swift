@@ -96,7 +96,7 @@ extension Recipe {
         do throws(RecipeError) {
             try self.init(text, presets: presets)
         } catch {
-            throw CommandFailure(.usage, "recipe `\(text)`: \(error.description)")
+            throw CommandFailure(.usage, error.message(of: text))
         }
     }
 }

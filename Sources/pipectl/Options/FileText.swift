@@ -16,7 +16,12 @@ struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     init(_ action: String, _ path: String, errno: Int32 = Glibc.errno) {
-        self.init(action, path, String(cString: strerror(errno)))
+        let folder = path.splitAtLastSlash?.folder ?? ""
+        let isFolderMissing = action == "write" && errno == ENOENT && !folder.isEmpty && access(folder, F_OK) != 0
+        self.init(
+            action, path,
+            isFolderMissing
+                ? "there is no folder \(folder); `mkdir -p \(folder)` makes it" : String(cString: strerror(errno)))
     }
 }
 

@@ -12,6 +12,23 @@ enum SourceHint {
         return looksLikeHost(source) ? "did you mean https://\(source)?" : nil
     }
 
+    /// What is wrong with the argument of `serve`, and what to write; nil if it is a folder, or if it cannot be told.
+    static func problem(ofFolder path: String) -> String? {
+        var status = stat()
+        guard stat(path, &status) != 0 else {
+            if status.st_mode & S_IFMT == S_IFDIR { return nil }
+            let isSettings = path.hasSuffix(".yaml") || path.hasSuffix(".yml")
+            return "\(path) is a file, and `serve` takes a folder of pictures"
+                + (isSettings ? "; for settings write `--config \(path)`" : "")
+        }
+        guard errno == ENOENT else { return nil }
+        let remedy =
+            Int(path) != nil
+            ? "for a port write `--listen 127.0.0.1:\(path)`"
+            : "write `pipectl serve FOLDER`, or `pipectl serve` for other sources alone"
+        return "there is no folder \(path); " + remedy
+    }
+
     /// Whether the text begins with a host name such as `example.org`, with or without a port, followed by a path.
     static func looksLikeHost(_ text: String) -> Bool {
         guard let slash = text.firstIndex(of: "/"), text[slash...].count > 1 else { return false }

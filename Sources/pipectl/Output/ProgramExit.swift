@@ -26,7 +26,6 @@ enum ProgramExit: Int32, Sendable, CaseIterable {
 
 extension PipelineError.Code {
     // Those with exit code 1 occur in batches alone.
-    static let sourceNotFound = Self("sourceNotFound", 1, 404, "no such file or folder, or it cannot be read")
     static let badSource = Self("badSource", 1, 400, "the name of a file in a folder is not UTF-8")
     static let badManifest = Self("badManifest", 1, 400, "the manifest cannot be read")
     static let badManifestLine = Self("badManifestLine", 1, 400, "a line of the manifest is malformed")
@@ -37,7 +36,6 @@ extension PipelineError.Code {
 
     /// What commands report besides the codes of a pipeline.
     static let ofItems: [Self] = [
-        .sourceNotFound, .badSource, .badManifest, .badManifestLine, .noRecipe, .badName, .leftOut, .abandoned,
-        .outputFailed,
+        .badSource, .badManifest, .badManifestLine, .noRecipe, .badName, .leftOut, .abandoned, .outputFailed,
     ]
 }

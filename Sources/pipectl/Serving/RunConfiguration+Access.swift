@@ -90,7 +90,7 @@ extension RunConfiguration {
                 do throws(RecipeError) {
                     recipes.insert(try Recipe(text, presets: site.presets))
                 } catch {
-                    errors.add(given.bad("recipe `\(text)`: \(error.description)", member: index))
+                    errors.add(given.bad(error.message(of: text), member: index))
                 }
             }
             site.recipes.allowed = recipes
@@ -121,7 +121,7 @@ extension RunConfiguration {
                     errors.add(given.bad("`\(watermark)` is to have steps, and neither an output nor a load option"))
                 }
             } catch {
-                errors.add(given.bad("recipe `\(watermark)`: \(error.description)"))
+                errors.add(given.bad(error.message(of: watermark)))
             }
         }
         if site.recipes.presetsOnly, presets.isEmpty {

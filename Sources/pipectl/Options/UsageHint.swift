@@ -1,0 +1,121 @@
+import ArgumentParser
+import Variants
+
+/// Finds the command line that was meant by one that the argument parser refuses.
+enum UsageHint {
+    /// Options of other tools: the commands, the names, what to write, and what `VALUE` is if the option has none.
+    private static let options: [(commands: [String], names: [String], meant: String, usual: String)] = [
+        (["serve"], ["--port", "-p"], "write `--listen 127.0.0.1:VALUE`", "8080"),
+        (["serve"], ["--host", "--bind", "--address"], "write `--listen VALUE:8080`", "127.0.0.1"),
+        (["serve"], ["--dir", "--folder", "--root"], "write `pipectl serve VALUE`", "FOLDER"),
+        (["cache clear"], ["--all", "-a", "--force", "-f", "--yes", "-y"], "`cache clear` removes everything", ""),
+        (["batch"], ["--recursive"], "folders are read with all folders in them, without an option", ""),
+        (making, ["--size", "--resize", "--width", "--thumbnail"], "write `-r thumbnail:VALUE`", "300"),
+        (making, ["--quality"], "write the quality after the output, as in `-r thumbnail:300,webp:VALUE`", "80"),
+    ]
+
+    private static let making = ["get", "batch", "explain"]
+
+    /// Other tools' names for commands.
+    private static let commands: [String: String] = [
+        "server": "serve", "start": "serve", "run": "serve", "listen": "serve", "identify": "info", "inspect": "info",
+        "metadata": "info", "show": "info", "config": "settings", "ls": "cache list", "list": "cache list",
+        "stats": "cache stats", "clear": "cache clear", "purge": "cache purge", "status": "health",
+        "check": "doctor", "version": "--version",
+    ]
+
+    /// Words that other tools use for making a picture of another size.
+    private static let rendering = ["resize", "convert", "thumbnail", "thumb", "scale", "crop", "shrink", "render"]
+
+    /// - Parameters:
+    ///   - message: the parser's own text.
+    ///   - isHelp: whether that text is the help of a command.
+    /// - Returns: nil if the parser's text is as good.
+    static func text(for arguments: [String], _ message: String, isHelp: Bool) -> String? {
+        if isHelp {
+            return misreadAsHelp(arguments).map { word in
+                let isRecipe = (try? Recipe(String(word.dropFirst()))) != nil
+                let hint = isRecipe ? "a recipe follows -r: `-r \(word.dropFirst())`" : "see --help"
+                return "`\(word)` is not an option; \(hint)"
+            }
+        }
+        let (path, subcommands, rest) = command(of: arguments)
+        let quoted = message.split(separator: "'", omittingEmptySubsequences: false)
+        guard let line = quoted.first, quoted.count > 2 else { return nil }
+        if line == "Error: Unknown option " {
+            return meaning(of: String(quoted[1]), of: path, arguments).map { "unknown option `\(quoted[1])`; " + $0 }
+        }
+        guard line.hasSuffix("nexpected argument ") || line.hasSuffix(" unexpected arguments: ") else { return nil }
+        guard !subcommands.isEmpty, let word = rest.first else {
+            guard (try? Recipe(String(quoted[1]))) != nil else { return nil }
+            return "unexpected argument `\(quoted[1])`; a recipe follows -r: `-r \(quoted[1])`"
+        }
+        let meant = meaning(of: word, below: path, subcommands, rest.dropFirst().filter { !$0.hasPrefix("-") })
+        return "`\(word)` is not a command" + (meant.map { "; did you mean `pipectl \($0)`?" } ?? "; see --help")
+    }
+
+    /// The command that the arguments name, its subcommands, and the arguments after it.
+    private static func command(of arguments: [String]) -> (path: String, subcommands: [String], rest: [String]) {
+        var subcommands = Pipectl.configuration.subcommands.map { $0.configuration }
+        var path: [String] = []
+        for word in arguments {
+            guard let next = subcommands.first(where: { $0.commandName == word }) else { break }
+            subcommands = next.subcommands.map { $0.configuration }
+            path.append(word)
+        }
+        return (
+            path.joined(separator: " "), subcommands.compactMap { $0.commandName },
+            Array(arguments.dropFirst(path.count))
+        )
+    }
+
+    private static func meaning(of option: String, of path: String, _ arguments: [String]) -> String? {
+        guard let row = options.first(where: { $0.commands.contains(path) && $0.names.contains(option) }) else {
+            return nil
+        }
+        var value: String?
+        if let at = arguments.firstIndex(where: { $0 == option || $0.hasPrefix(option + "=") }) {
+            let parts = arguments[at].split(separator: "=", maxSplits: 1)
+            let next = arguments[(at + 1)...].first.flatMap { $0.hasPrefix("-") ? nil : $0 }
+            value = parts.count > 1 ? String(parts[1]) : next
+        }
+        return row.meant.replacing("VALUE", with: value ?? row.usual)
+    }
+
+    /// The command line without `pipectl` that an unknown word and those after it stand for.
+    private static func meaning(
+        of word: String, below path: String, _ subcommands: [String], _ others: [String]
+    ) -> String? {
+        if path == "sign" {
+            // The word is a recipe or a source.
+            let isRecipe = !others.isEmpty || (try? Recipe(word)) != nil
+            return isRecipe ? "sign variant \(word) \(others.first ?? "SOURCE")" : "sign original \(word)"
+        }
+        let render = "-r thumbnail:300 -o small.jpg"
+        if path.isEmpty, rendering.contains(word) { return "get \(others.first ?? "SOURCE") \(render)" }
+        let known = path.isEmpty ? commands[word] : nil
+        if let meant = known ?? NearestName.of(word, in: subcommands) {
+            return ((path.isEmpty ? [] : [path]) + [meant] + others).joined(separator: " ")
+        }
+        guard path.isEmpty else { return nil }
+        guard word.firstRange(of: "://") == nil else { return "get \(word) \(render)" }
+        switch InputKind.of(path: word) {
+        case .folder: return "serve \(word)"
+        case .picture: return "get \(word) \(render)"
+        default: return nil
+        }
+    }
+
+    /// A word such as `-thumbnail:300`, which the parser takes for the flags `-t`, `-h` and so on; nil if help was asked
+    /// for.
+    private static func misreadAsHelp(_ arguments: [String]) -> String? {
+        // Those with three dashes are the shell's, which asks for completions.
+        guard arguments.first != "help", arguments.first?.hasPrefix("---") != true,
+            !arguments.contains(where: ["-h", "--help"].contains)
+        else { return nil }
+        return arguments.first { word in
+            word.hasPrefix("-") && !word.hasPrefix("--") && word.contains("h")
+                && !word.dropFirst().allSatisfy("hqv".contains)
+        }
+    }
+}
