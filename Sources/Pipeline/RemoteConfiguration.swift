@@ -37,7 +37,7 @@ public struct RemoteConfiguration: Sendable, Hashable {
     }
 
     /// `s3://BUCKET/PREFIX/`
-    var place: String { "s3://\(bucket)/\(folder)" }
+    package var place: String { "s3://\(bucket)/\(folder)" }
 
     /// What keys begin with: empty, or with a slash at the end.
     var folder: String { prefix.isEmpty || prefix.hasSuffix("/") ? prefix : prefix + "/" }
@@ -46,7 +46,7 @@ public struct RemoteConfiguration: Sendable, Hashable {
     static let slots = 64
 
     /// The transport for the bucket.
-    func transport(_ fetching: FetchConfiguration) -> (S3Transport, base: any Transport) {
+    package func transport(_ fetching: FetchConfiguration) -> (S3Transport, base: any Transport) {
         var own = FetchConfiguration()
         (own.slots, own.perHost, own.retries) = (Self.slots, Self.slots, 1)
         own.retrySeconds = 0.05

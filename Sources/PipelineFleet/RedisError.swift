@@ -37,7 +37,7 @@ package struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     /// An error that the server answered with.
-    static func reply(_ text: String, _ url: RedisURL) -> RedisError {
+    package static func reply(_ text: String, _ url: RedisURL) -> RedisError {
         let kind = text.prefix { $0 != " " }
         if kind == "NOAUTH" || kind == "WRONGPASS" {
             let advice =

@@ -1,7 +1,6 @@
 import Glibc
 import ImageServerNIO
 import Pipeline
-import PipelineFleet
 import PipelineSupport
 import Variants
 
@@ -12,7 +11,7 @@ struct Examination {
     func findings() async throws -> [Finding] {
         let settings = try configuration.pipelineConfiguration()
         return [kernel, machine, openFiles] + (await rendering(settings)) + [cacheFolder(settings)]
-            + fetching + [tls] + [fleet].compactMap { $0 }
+            + fetching + [tls] + (await places(settings))
     }
 
     // MARK: System
@@ -140,7 +139,8 @@ struct Examination {
             version: libraries.libheif, formats: read, isTrusted: configuration.trustsHEIF)
         if lines.count > 1 {
             findings.append(
-                .lacks(
+                // Distributions mend flaws without a new version, so the version alone is no lack.
+                .warns(
                     "libheif", libraries.libheif ?? "of an unknown version",
                     cost: "a picture can run code in a render worker (GHSA-g89c-p67h-r497); its locks confine it",
                     remedy: "libheif \(HEIFNotice.floor.map(String.init).joined(separator: ".")) or newer, or "
@@ -226,14 +226,5 @@ struct Examination {
     private var tls: Finding {
         if HTTPServer.speaksTLS { return .works("TLS", "`serve` speaks TLS and HTTP/2 with server.tls") }
         return .works("TLS", "not built in: `serve` needs a proxy in front for it (swift build --traits TLS has it)")
-    }
-
-    /// nil without `fleet.redis`.
-    private var fleet: Finding? {
-        guard let fleet = configuration.fleet else { return nil }
-        if RedisConnection.isLibraryInstalled { return .works("fleet", "hiredis for \(fleet.redis)") }
-        return .lacks(
-            "fleet", "hiredis is missing", cost: "purges of other machines do not reach this one",
-            remedy: "install libhiredis0.14 (Debian 12) or libhiredis1.1.0 (Debian 13)")
     }
 }

@@ -2,7 +2,7 @@ import PipelineSupport
 
 /// What an examination of the machine finds in one place.
 struct Finding: Sendable, Hashable {
-    enum State: String, Sendable { case works, lacks, fails }
+    enum State: String, Sendable { case works, warns, lacks, fails }
 
     /// What was looked at, such as `cache folder`.
     var subject: String
@@ -20,6 +20,11 @@ struct Finding: Sendable, Hashable {
 
     static func lacks(_ subject: String, _ found: String, cost: String, remedy: String) -> Finding {
         Finding(subject: subject, state: .lacks, found: found, cost: cost, remedy: remedy)
+    }
+
+    /// A risk that does not count as a lack.
+    static func warns(_ subject: String, _ found: String, cost: String, remedy: String) -> Finding {
+        Finding(subject: subject, state: .warns, found: found, cost: cost, remedy: remedy)
     }
 
     static func fails(

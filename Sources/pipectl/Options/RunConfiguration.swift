@@ -193,14 +193,23 @@ extension Settings {
     /// - Throws: all that is wrong with the settings.
     func serving(_ passed: [Int32] = []) throws(SettingErrors) -> (RunConfiguration, ServerConfiguration) {
         var errors = errors
+        let result = serving(passed, &errors)
+        try errors.check()
+        return result
+    }
+
+    /// The same, whatever is wrong: what cannot be used is left out.
+    ///
+    /// - Parameter errors: those found so far; further ones are added.
+    func serving(
+        _ passed: [Int32], _ errors: inout SettingErrors
+    ) -> (RunConfiguration, ServerConfiguration) {
         var configuration = configuration(serves: true, &errors)
         configuration.listener.passed = passed
         // An eighth of what there is, and so much that one address may hold one of the longest originals, which gets three
         // quarters of its quarter.
         let longest = min(configuration.pipeline.limits.bytes, 1 << 40)
         configuration.listener.answerBytes = max(MachineMemory.bytes / 8, 6 * longest)
-        let site = configuration.serverConfiguration(self, &errors)
-        try errors.check()
-        return (configuration, site)
+        return (configuration, configuration.serverConfiguration(self, &errors))
     }
 }

@@ -36,6 +36,75 @@ extension CommandTests {
             #expect(inProcess.exit == 1 && lock["state"] == .string("lacks") && lock["remedy"] != nil)
         }
 
+        @Test func `an old libheif is a warning, which is no lack`() async throws {
+            let (exit, all) = try await findings()
+            let lacks = all.contains { $0["state"] == .string("lacks") }
+            #expect(exit == (lacks ? 1 : 0))
+            for finding in Self.find("libheif", all) {
+                #expect(finding["state"] == .string("warns") && finding["remedy"] != nil, "\(finding.json)")
+            }
+            let warning = Finding.warns("libheif", "1.15.1", cost: "a", remedy: "b")
+            #expect(Finding.exit([warning]) == .done && warning.text.hasPrefix("warns  libheif: 1.15.1"))
+        }
+
+        @Test func `places that the settings name are looked at, each with a finding`() async throws {
+            let images = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { images.stop() }
+            site.folder.write("web: 00112233445566778899aabbccddeeff\n", to: "keys.txt")
+            let file = site.folder.write(
+                """
+                allowPrivateAddresses: ["127.0.0.1"]
+                keysFile: keys.txt
+                masks: \(Samples.folder)/masks
+                baseURLs: {web: \(images.url("/")), pictures: "file://\(Samples.folder)/originals"}
+                """, to: "good.yaml")
+            let good = try await findings(["--config", file]).all
+            for (subject, text) in [
+                ("key file", "keys.txt"), ("masks", "/masks, "), ("baseURLs web", "answers 404"),
+                ("baseURLs pictures", "/originals"),
+            ] {
+                let finding = Self.find(subject, good).first
+                #expect(finding?["state"] == .string("works"), "\(subject): \(good.map(\.json))")
+                #expect(finding?.json.contains(text) == true, "\(finding?.json ?? "")")
+            }
+            #expect(images.requests.count == 1 && Self.find("bucket", good).isEmpty && Self.find("fleet", good).isEmpty)
+        }
+
+        @Test func `places that lack are named with what that costs`() async throws {
+            let port = try RefusingPort()
+            defer { withExtendedLifetime(port) {} }
+            let file = site.folder.write(
+                """
+                allowPrivateAddresses: ["127.0.0.1"]
+                masks: no-masks
+                overlays: no-overlays
+                baseURLs: {web: \(port.url("/")), private: "http://10.0.0.1/", store: "s3://photos/"}
+                s3: {endpoint: \(port.url("")), accessKey: a, secretKey: geheim}
+                remote.s3: {bucket: cache, endpoint: \(port.url("")), accessKey: a, secretKey: geheim}
+                fleet.redis: redis://:geheim@127.0.0.1:\(port.port)
+                """, to: "bad.yaml")
+            let (exit, all) = try await findings(["--config", file])
+            #expect(exit == 1, "\(all.map(\.json))")
+            for subject in [
+                "masks", "overlays", "baseURLs web", "baseURLs private", "baseURLs store", "bucket", "fleet",
+            ] {
+                let finding = Self.find(subject, all).first
+                #expect(finding?["state"] == .string("lacks"), "\(subject): \(all.map(\.json))")
+                #expect(finding?["cost"] != nil && finding?["remedy"] != nil)
+            }
+            #expect(Self.find("baseURLs private", all).first?.json.contains("allowPrivateAddresses") == true)
+            #expect(!all.map(\.json).joined().contains("geheim"))
+        }
+
+        @Test func `settings that are wrong are findings, and the rest is looked at nevertheless`() async throws {
+            let settings = ["keysFile=nothere.txt", #"baseURLs={"p":"/nowhere"}"#, "retries=x"]
+            let (exit, all) = try await findings(settings.flatMap { ["--set", $0] })
+            let faults = Self.find("settings", all)
+            #expect(exit == 2 && faults.count == 3, "\(all.map(\.json))")
+            #expect(faults.allSatisfy { $0["state"] == .string("fails") })
+            #expect(!Self.find("kernel", all).isEmpty && !Self.find("libcurl", all).isEmpty)
+        }
+
         @Test func `a cache folder that cannot be used is a failure with its exit code`() async throws {
             site.folder.write("no folder", to: "file")
             let ended = try await site.plain(["doctor", "--cache", site.folder("file")])

@@ -1,0 +1,109 @@
+import Pipeline
+import PipelineFetching
+import PipelineFleet
+import PipelineSupport
+
+/// Places outside this program that the settings name: files, folders, origins, the bucket and the Redis server.
+extension Examination {
+    /// Returns a finding for each place. An origin, the bucket and the Redis server each get one small request.
+    func places(_ settings: PipelineConfiguration) async -> [Finding] {
+        let files = [
+            await keyFile,
+            await folder("masks", "mask", settings.masks), await folder("overlays", "overlay", settings.overlays),
+        ]
+        return files.compactMap { $0 } + (await bases(settings))
+            + [await bucket(settings), await fleet(settings)].compactMap { $0 }
+    }
+
+    /// The result of looking at one place: what was found, or the error as a lack.
+    private func look(
+        at subject: String, cost: String, remedy: String, _ found: () async throws -> String
+    ) async -> Finding {
+        do { return .works(subject, try await found()) } catch {
+            return .lacks(subject, "\(error)", cost: cost, remedy: remedy)
+        }
+    }
+
+    private var keyFile: Finding? {
+        get async {
+            guard let file = configuration.keysFile else { return nil }
+            return await look(at: "key file", cost: "`serve` does not start", remedy: "a file that this user may read")
+            {
+                _ = try FileText.read(file, limit: 1 << 20)
+                return file
+            }
+        }
+    }
+
+    private func folder(_ setting: String, _ step: String, _ path: String?) async -> Finding? {
+        guard let path else { return nil }
+        let remedy = "a folder that this user may read, or no setting `\(setting)`"
+        return await look(at: setting, cost: "recipes with the step `\(step)` fail", remedy: remedy) {
+            "\(path), \(Readable.count(try FolderNames(path).count, "file", "files"))"
+        }
+    }
+
+    private func bases(_ settings: PipelineConfiguration) async -> [Finding] {
+        var settings = settings
+        (settings.cacheFolder, settings.fleet, settings.remote) = (nil, nil, nil)
+        // Whatever answers can be reached.
+        settings.acceptedTypes = ["*/*"]
+        (settings.fetch.retries, settings.fetch.totalSeconds) = (0, min(settings.fetch.totalSeconds, 10))
+        // Without a pipeline, the finding on rendering says why.
+        guard !configuration.baseURLs.isEmpty, let pipeline = try? ImagePipeline(settings) else { return [] }
+        var findings: [Finding] = []
+        for (name, url) in configuration.baseURLs.sorted(by: { $0.key < $1.key }) {
+            let cost = "the sources `\(name):PATH` cannot be fetched"
+            let remedy = "another URL in baseURLs, or what the error names"
+            findings.append(
+                await look(at: "baseURLs \(name)", cost: cost, remedy: remedy) {
+                    if url.hasPrefix("s3:"), let folder = try SourceURL(s3: url, isFolder: true) {
+                        _ = try await pipeline.buckets?.list(folder, limit: 1)
+                        return "\(folder) can be listed"
+                    }
+                    guard !url.hasPrefix("file:") else { return url }
+                    let status = try await pipeline.original(for: OriginalRequest(url: url)).status
+                    return "\(url) answers \(status)"
+                })
+        }
+        await pipeline.shutdown()
+        return findings
+    }
+
+    /// nil without `remote.s3`.
+    private func bucket(_ settings: PipelineConfiguration) async -> Finding? {
+        guard let remote = settings.remote else { return nil }
+        let (store, base) = remote.transport(settings.fetch)
+        let finding = await look(
+            at: "bucket", cost: "the bucket is not used: every machine fetches and renders for itself",
+            remedy: "credentials that may read, write, delete and list there (remote.s3)"
+        ) {
+            if let folder = try SourceURL(s3: remote.place, isFolder: true) {
+                _ = try await store.list(folder, limit: 1)
+            }
+            return "\(remote.place) can be listed"
+        }
+        await base.shutdown()
+        return finding
+    }
+
+    /// nil without `fleet.redis`.
+    private func fleet(_ settings: PipelineConfiguration) async -> Finding? {
+        guard let fleet = settings.fleet else { return nil }
+        let cost = "purges of other machines do not reach this one"
+        guard RedisConnection.isLibraryInstalled else {
+            let remedy = "install libhiredis0.14 (Debian 12) or libhiredis1.1.0 (Debian 13)"
+            return .lacks("fleet", "hiredis is missing", cost: cost, remedy: remedy)
+        }
+        var redis = RedisConnection.Configuration(fleet.redis)
+        redis.authoritiesFile = settings.fetch.authoritiesFile
+        let connection = RedisConnection(redis)
+        defer { connection.close() }
+        return await look(at: "fleet", cost: cost, remedy: "the right URL in fleet.redis, and a server there") {
+            if case .error(let text) = try await connection.send([["PING"]]).first {
+                throw RedisError.reply(text, fleet.redis)
+            }
+            return "\(fleet.redis) answers"
+        }
+    }
+}
