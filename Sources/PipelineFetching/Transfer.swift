@@ -249,6 +249,7 @@ final class Transfer: @unchecked Sendable {
 
     /// What to add to the error of a connection that was not made, if the environment names a proxy; else empty.
     var proxyNote: String {
+        guard configuration.proxy == nil, configuration.unixSocket == nil else { return "" }
         let names = [request.url.scheme + "_proxy", "all_proxy"].flatMap { [$0, $0.uppercased()] }
         let name = names.first { name in getenv(name).map { $0.pointee != 0 } ?? false }
         return name.map { "; proxies of the environment (`\($0)`) are not used: set `fetch.proxy`" } ?? ""

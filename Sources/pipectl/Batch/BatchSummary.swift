@@ -86,7 +86,7 @@ struct BatchSummary: Sendable, Hashable {
 
     /// Whether every input could be read to its end, and there was something in it.
     var readAll: Bool {
-        let codes: [PipelineError.Code] = [.sourceNotFound, .badManifest, .badManifestLine]
+        let codes: [PipelineError.Code] = [.notFound, .badManifest, .badManifestLine]
         return !isInterrupted && items > 0 && codes.allSatisfy { failures[$0.name] == nil }
     }
 
