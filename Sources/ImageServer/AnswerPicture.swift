@@ -17,7 +17,7 @@ package struct AnswerPicture: Sendable, Hashable {
         key = image.key ?? image.digest
     }
 
-    /// The picture of an original's answer; nil if the original is none.
+    /// Describes the picture in an answer of `/original`; nil if the original is not a picture.
     init?(_ record: OriginalRecord?) {
         guard let record, let header = record.header else { return nil }
         (format, size) = (header.format.rawValue, "\(header.width)x\(header.height)")

@@ -1,10 +1,10 @@
 import PipelineSupport
 
-/// What a path of the server names, as a browser or a log shows the path.
+/// A path of the server as a browser or a log shows it, with the source and the recipe that it names.
 package struct ServedPath: Sendable {
     /// The text of a variant's recipe; nil for other paths.
     package let recipe: String?
-    /// As the path names it: a URL, `name:path`, or a path below the default base.
+    /// The source, spelled as in the path: a URL, `name:path`, or a path below the default base.
     package let source: String
 
     /// Reads `/variant/…`, `/original/…` or `/info/…`. A path without a signature is read as a line of a log, which leaves out

@@ -27,7 +27,7 @@ extension OriginalRecord {
         }
     }
 
-    /// Whether it is a 200 or 203 whose body is no image that a variant can be made of.
+    /// Whether this is a 200 or 203 whose body cannot be decoded.
     var isUnusable: Bool { response.isOK && media == nil }
 
     /// Whether both were stored for requests with the same fields, one of them in the other's place or to take it.

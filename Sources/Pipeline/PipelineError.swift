@@ -48,7 +48,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// Policy forbids the source: scheme, host or address.
         public static let sourceRefused = Code(
             "sourceRefused", 3, 403, "policy forbids the source: scheme, host or address")
-        /// The origin answered 404 or 410, or there is no such file or folder.
+        /// The origin answered 404 or 410, or the file or folder does not exist.
         public static let notFound = Code(
             "notFound", 4, 404, "the origin answered 404 or 410, or there is no such file or folder")
         /// The origin was not reached, broke off, or answered with an error.

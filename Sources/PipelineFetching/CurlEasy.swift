@@ -89,7 +89,7 @@ final class CurlEasy {
             ccurl_set_long(handle, CURLOPT_HTTPGET, 1),
             ccurl_set_string(handle, CURLOPT_USERAGENT, configuration.userAgent),
 
-            // Only http and https; we follow redirects ourselves; proxies of the environment are not used.
+            // libcurl may use http and https. We follow redirects ourselves, and ignore the proxies of the environment.
             ccurl_set_string(handle, CURLOPT_PROTOCOLS_STR, "http,https"),
             ccurl_set_string(handle, CURLOPT_REDIR_PROTOCOLS_STR, "http,https"),
             ccurl_set_long(handle, CURLOPT_FOLLOWLOCATION, 0),

@@ -74,7 +74,7 @@ public struct FetchConfiguration: Sendable, Hashable {
     /// The bytes of a body that an attempt must add to count as progress.
     var leastProgress: Int { max(1, Int(Double(stallRate) * stallSeconds)) }
 
-    /// `totalSeconds`, infinite if there is no limit.
+    /// `totalSeconds`, or infinity without a limit.
     package var totalLimit: Double { totalSeconds > 0 ? totalSeconds : .infinity }
 
     /// The defaults.

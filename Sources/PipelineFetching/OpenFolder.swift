@@ -18,9 +18,9 @@ package final class OpenFolder: Sendable, Hashable {
 
     /// The result of the last use of the path.
     private struct State {
-        /// The open folder; nil if the path leads nowhere.
+        /// The open folder; nil if the path does not exist.
         var root: Root?
-        /// Why the path leads nowhere; nil once it has been logged.
+        /// The reason why the folder cannot be opened; nil once it has been logged.
         var notice: String?
     }
 

@@ -247,7 +247,7 @@ final class Transfer: @unchecked Sendable {
         return true
     }
 
-    /// What to add to the error of a connection that was not made, if the environment names a proxy; else empty.
+    /// A hint for the error of a failed connection if the environment names a proxy; otherwise empty.
     var proxyNote: String {
         guard configuration.proxy == nil, configuration.unixSocket == nil else { return "" }
         let names = [request.url.scheme + "_proxy", "all_proxy"].flatMap { [$0, $0.uppercased()] }

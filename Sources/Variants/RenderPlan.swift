@@ -103,7 +103,7 @@ extension RenderLight {
 
 extension RenderJob {
     /// Whether the original, whose bytes are `file`, is likely drawn rather than photographed: it is stored without
-    /// loss, in few bits a pixel. What is photographed has noise, which cannot be stored in so few. Returns nil if up to
+    /// loss, in few bits a pixel. Photographs have noise, which cannot be stored in so few. Returns nil if up to
     /// twice as many bits leave that open. The frames of an animation never do: they would be shrunk in different lights.
     func isDrawn(_ file: ByteReader) -> Bool? {
         guard let limit = header.format.decoder?.drawnBits(file) else { return false }

@@ -52,7 +52,7 @@ enum TIFFDecoder: OriginalDecoder {
         return details
     }
 
-    /// What libvips reads wrong is read from a changed copy of the file (`TIFFSamples`).
+    /// Files that libvips would misread are decoded from a changed copy (`TIFFSamples`).
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 2 * count + header.heldBytes }
 
     static func open(

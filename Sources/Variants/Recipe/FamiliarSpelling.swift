@@ -26,7 +26,7 @@ enum FamiliarSpelling {
         "transparent": "00000000",
     ]
 
-    /// Advice for steps that are arguments here, or that are not needed. `N` stands for the number that was written.
+    /// Advice for steps that are arguments here, or that are not needed. `N` is replaced with the number in the text.
     private static let advice: [String: String] = {
         let quality =
             "the quality follows the output, as in `webp:N`, or `original:N` to keep the original's format"

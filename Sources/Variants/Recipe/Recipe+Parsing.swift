@@ -91,7 +91,7 @@ private struct Expansion {
                 throw place.error("presets may nest at most \(RecipePresets.nestingLimit) deep: \(path)")
             }
             try add(content[...], chain: chain + [name], outer: outer ?? place)
-            // An output at the end replaces that of a preset before it.
+            // An output at the end replaces the output of the preset before it.
             if index == parts.count - 2, OutputSpecification.Kind(step: parts[index + 1]) != nil,
                 let last = steps.last, OutputSpecification.Kind(step: last.text) != nil
             {

@@ -2,8 +2,8 @@ import PipelineSupport
 
 // Recipes that the compiler checks, one method for each step and output.
 //
-// A method writes its step as recipe text and parses the text again. So there is one grammar, with the same ranges, errors
-// and canonical text.
+// A method writes its step as recipe text and parses the text again, so that ranges, errors and canonical text have one
+// source.
 
 /// The text of a typed recipe, and its first error.
 final class WrittenRecipe: Sendable {

@@ -160,7 +160,8 @@ struct Exchange {
         // The worker's own limits never end in SIGKILL: allocations fail, and excess CPU time is SIGXCPU.
         if worker.signal == SIGKILL, !isStopped, worker.protection.limitsResources {
             return RenderError(
-                .workerKilled, "the render worker \(ended) while it \(work): not by the pipeline, so perhaps by the "
+                .workerKilled,
+                "the render worker \(ended) while it \(work): not by the pipeline, so perhaps by the "
                     + "kernel because memory ran out; check its log, and use fewer or smaller workers")
         }
         // The worker's text is untrusted: it decides nothing but this hint.

@@ -41,7 +41,7 @@ struct NamedSource {
         return try request.source.recordName()
     }
 
-    /// The request with a recipe: the given one, or that of the path.
+    /// Returns the request with the given recipe, or with the recipe of the path.
     func request(_ text: String?, presets: @autoclosure () throws -> RecipePresets) throws -> ImageRequest {
         var request = request
         if let text = text ?? recipe { request.recipe = try Recipe(usage: text, presets: presets()) }

@@ -198,7 +198,7 @@ extension Settings {
         return result
     }
 
-    /// The same, whatever is wrong: what cannot be used is left out.
+    /// Returns the configuration without the settings that are wrong.
     ///
     /// - Parameter errors: those found so far; further ones are added.
     func serving(

@@ -12,7 +12,7 @@ enum SourceHint {
         return looksLikeHost(source) ? "did you mean https://\(source)?" : nil
     }
 
-    /// What is wrong with the argument of `serve`, and what to write; nil if it is a folder, or if it cannot be told.
+    /// Returns an error message for an argument of `serve` that is not a folder; nil if it is a folder or cannot be read.
     static func problem(ofFolder path: String) -> String? {
         var status = stat()
         guard stat(path, &status) != 0 else {

@@ -6,7 +6,7 @@ enum ItemOutcome: String, Sendable, Hashable, CaseIterable {
     /// A file found while reading a folder that is not an image; this does not count as a failure.
     case skipped
     case failed
-    /// A name in a folder that was not read. Not an item of the batch.
+    /// A name in a folder that was left out; it does not count as an item of the batch.
     case leftOut
 }
 

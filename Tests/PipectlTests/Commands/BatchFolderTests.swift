@@ -6,7 +6,7 @@ import Testing
 @testable import pipectl
 
 extension CommandTests {
-    /// What a batch takes of a folder, and what it says of the rest.
+    /// Names in folders that a batch reads or leaves out.
     @Suite struct BatchFolder {
         private let site = CommandSite()
 
