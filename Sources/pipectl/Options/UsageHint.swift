@@ -42,10 +42,13 @@ enum UsageHint {
         let (path, subcommands, rest) = command(of: arguments)
         let quoted = message.split(separator: "'", omittingEmptySubsequences: false)
         guard let line = quoted.first, quoted.count > 2 else { return nil }
-        if line == "Error: Unknown option " {
+        // An option cannot be known where the command is not.
+        let isCommandUnknown = !subcommands.isEmpty && rest.first?.hasPrefix("-") == false
+        if line == "Error: Unknown option ", !isCommandUnknown {
             return meaning(of: String(quoted[1]), of: path, arguments).map { "unknown option `\(quoted[1])`; " + $0 }
         }
-        guard line.hasSuffix("nexpected argument ") || line.hasSuffix(" unexpected arguments: ") else { return nil }
+        let isUnexpected = line.hasSuffix("nexpected argument ") || line.hasSuffix(" unexpected arguments: ")
+        guard isUnexpected || isCommandUnknown else { return nil }
         guard !subcommands.isEmpty, let word = rest.first else {
             guard (try? Recipe(String(quoted[1]))) != nil else { return nil }
             return "unexpected argument `\(quoted[1])`; a recipe follows -r: `-r \(quoted[1])`"
@@ -92,7 +95,9 @@ enum UsageHint {
             return isRecipe ? "sign variant \(word) \(others.first ?? "SOURCE")" : "sign original \(word)"
         }
         let render = "-r thumbnail:300 -o small.jpg"
-        if path.isEmpty, rendering.contains(word) { return "get \(others.first ?? "SOURCE") \(render)" }
+        if path.isEmpty, rendering.contains(word) {
+            return "get \(others.first { Int($0) == nil } ?? "SOURCE") \(render)"
+        }
         let known = path.isEmpty ? commands[word] : nil
         if let meant = known ?? NearestName.of(word, in: subcommands) {
             return ((path.isEmpty ? [] : [path]) + [meant] + others).joined(separator: " ")

@@ -24,6 +24,8 @@ extension CommandTests {
             (["serve", "9000"], "for a port write `--listen 127.0.0.1:9000`"),
             (["serve", "c.yaml"], "for settings write `--config c.yaml`"),
             (["resize", "a.jpg"], "did you mean `pipectl get a.jpg -r thumbnail:300 -o small.jpg`?"),
+            (["resize", "a.jpg", "--width", "300"], "did you mean `pipectl get a.jpg -r thumbnail:300 -o small.jpg`?"),
+            (["convert", "-resize", "300", "a.jpg", "b.jpg"], "did you mean `pipectl get a.jpg -r thumbnail:300"),
             (["convert"], "did you mean `pipectl get SOURCE -r thumbnail:300 -o small.jpg`?"),
             (["c.yaml"], "did you mean `pipectl get c.yaml -r thumbnail:300 -o small.jpg`?"),
             (["https://a.test/a"], "did you mean `pipectl get https://a.test/a -r thumbnail:300 -o small.jpg`?"),
