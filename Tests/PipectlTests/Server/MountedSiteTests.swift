@@ -135,7 +135,7 @@ extension CommandTests {
                 #expect(path.status == 404 && path.problem == "unknown-path")
                 let origin = try await site.ask(RunningServer.variant("thumbnail:3", "http://127.0.0.1:1/a.jpg"))
                 #expect(origin.status == 502)
-                let slash = try await site.ask("/original/unsigned/http://127.0.0.1/a.jpg")
+                let slash = try await site.ask("/original/unsigned/http:/127.0.0.1/a.jpg")
                 #expect(slash.status == 400 && slash.problem == "invalid-source")
             }
         }

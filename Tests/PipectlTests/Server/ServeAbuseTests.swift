@@ -139,8 +139,9 @@ extension CommandTests {
                 let targets = [
                     // Authority, asterisk and other forms.
                     "127.0.0.1:80", "*", "http://", "http:///health/x", "ftp://h/health", url, "//127.0.0.1/" + source,
-                    // Raw separators, traversal and their encodings.
-                    "/original/unsigned/" + url, "/original/unsigned/../" + source,
+                    // Merged and mixed separators, traversal and their encodings.
+                    "/original/unsigned/" + url.replacing("//", with: "/"), "/original/unsigned/\(url)/../a.jpg",
+                    "/original/unsigned/\(url)%2Fa.jpg/b", "/original/unsigned/../" + source,
                     "/original/unsigned/%2e%2e/" + source,
                     "/original/unsigned/..%2F" + source, "/original/unsigned%2F" + source,
                     "/original%2Funsigned%2F" + source,
