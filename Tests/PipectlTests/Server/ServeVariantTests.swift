@@ -130,7 +130,7 @@ extension CommandTests {
                 let cases: [(String, Int, String)] = [
                     ("/variant/unsigned/png/ftp%3A%2F%2Fh%2Fa", 400, "invalid-source"),
                     ("/variant/unsigned/pgn/\(RunningServer.encoded(odd.url("/a")))", 400, "invalid-recipe"),
-                    ("/variant/unsigned/png/\(odd.url("/a"))", 400, "invalid-source"),
+                    ("/variant/unsigned/png/\(odd.url("/a"))", 404, "not-found"),
                     ("/variant/k1.abc/png/\(RunningServer.encoded(odd.url("/a")))", 403, "bad-signature"),
                     (RunningServer.variant("thumbnail:9", odd.url("/a")), 403, "recipe-not-allowed"),
                     (RunningServer.variant("png", odd.url("/a")), 404, "not-found"),
