@@ -206,8 +206,10 @@ final class BatchFinisher: @unchecked Sendable {
         onFailure(BatchSummary.Failure(line: line).text)
     }
 
-    func end(_ leftOut: (duplicates: Int, ownOutputs: Int), isInterrupted: Bool) -> BatchSummary {
-        (summary.duplicates, summary.ownOutputs) = leftOut
+    func end(
+        _ input: (duplicates: Int, ownOutputs: Int, isUnread: Bool), isInterrupted: Bool
+    ) -> BatchSummary {
+        (summary.duplicates, summary.ownOutputs, summary.hasUnreadInput) = input
         summary.isInterrupted = isInterrupted
         summary.seconds = seconds
         if let gallery = gallery.take() {

@@ -35,7 +35,8 @@ enum LeftOut: String, Sendable, CaseIterable {
     case otherPrograms = "other programs keep such folders beside pictures; name it as a source to read it"
     case excluded = "it matches an --exclude pattern"
     case link = "it is a symbolic link; --follow-links follows links"
-    case uselessLink = "it is a link to nothing, or to a folder that is read already"
+    case deadLink = "it is a link to nothing"
+    case knownFolder = "it is a link to a folder that is read already"
 
     init(_ reason: FolderRule.Reason) {
         self =
@@ -146,6 +147,7 @@ struct BatchInput: Sequence {
                     if let reason = input.rule?.reason(toLeaveOut: name, at: path), reason != .hidden {
                         return .leftOut(source: path, LeftOut(reason))
                     }
+                    if !input.followsLinks, FileIdentity.isLink(path) { return .leftOut(source: path, .link) }
                     if let entry = open(path) { return entry }
                     continue
                 }
@@ -209,6 +211,11 @@ struct FileIdentity: Hashable {
         var status = stat()
         guard stat(path, &status) == 0 else { return nil }
         self.init(status)
+    }
+
+    static func isLink(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK
     }
 
     init(_ status: stat) {

@@ -178,9 +178,9 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
             }
             return hasRendered ? nil : unable
         }
-        let leftOut = await reading.run { (duplicates: producer.duplicates, ownOutputs: producer.ownOutputs) }
+        let input = await reading.run { (producer.duplicates, producer.ownOutputs, producer.hasUnreadInput) }
         let wasInterrupted = isInterrupted()
-        let summary = await writing.run { finisher.end(leftOut, isInterrupted: wasInterrupted) }
+        let summary = await writing.run { finisher.end(input, isInterrupted: wasInterrupted) }
         if let unable, !wasInterrupted { throw CommandFailure(ProgramExit(unable.code), unable.message) }
         return summary
     }
@@ -217,6 +217,8 @@ final class BatchProducer: @unchecked Sendable {
     private var canonical: [ByteString: Result<String, BatchFailure>] = [:]
     private(set) var duplicates = 0
     private(set) var ownOutputs = 0
+    /// Whether an input could not be read, or not to its end.
+    private(set) var hasUnreadInput = false
     /// A source with more recipes is split into portions of about so many, so that few render at once however many a manifest names.
     static let recipesAtOnce = 16
 
@@ -237,13 +239,16 @@ final class BatchProducer: @unchecked Sendable {
                 continue
             }
             if case .leftOut(let source, let reason) = entry {
+                hasUnreadInput = hasUnreadInput || reason == .deadLink
                 let failure = BatchFailure(code: .leftOut, message: reason.rawValue)
                 return [failed(BatchSource(source: source), "", failure)]
             }
             index += 1
             switch entry {
             case .ownOutput, .leftOut: break
-            case .failure(let source, let failure): return [failed(BatchSource(source: source), "", failure)]
+            case .failure(let source, let failure):
+                hasUnreadInput = true
+                return [failed(BatchSource(source: source), "", failure)]
             case .source(let source):
                 sources.note(source)
                 let recipes = source.recipes ?? options.recipes

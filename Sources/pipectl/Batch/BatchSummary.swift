@@ -13,7 +13,9 @@ struct BatchSummary: Sendable, Hashable {
     private(set) var firstRenamed: OutputName?
     /// Outputs of earlier runs that have lost their sources, without the `pruned` outputs that this run removed.
     var orphans: [String] = []
-    var pruned = 0
+    var pruned: [String] = []
+    /// Whether an input could not be read, or not to its end.
+    var hasUnreadInput = false
     /// Items skipped because the same source and recipe came earlier in the input.
     var duplicates = 0
     /// Files left out because they are outputs of the batch, not sources.
@@ -84,10 +86,10 @@ struct BatchSummary: Sendable, Hashable {
         bytes += item.bytes ?? 0
     }
 
-    /// Whether every input could be read to its end, and there was something in it.
+    /// Whether every input could be read to its end, and the run made an output.
     var readAll: Bool {
-        let codes: [PipelineError.Code] = [.notFound, .badManifest, .badManifestLine]
-        return !isInterrupted && items > 0 && codes.allSatisfy { failures[$0.name] == nil }
+        !isInterrupted && !hasUnreadInput && written + unchanged > 0
+            && failures[PipelineError.Code.notFound.name] == nil
     }
 
     mutating func keepRenamed(_ name: OutputName) {
@@ -124,11 +126,13 @@ struct BatchSummary: Sendable, Hashable {
                 + (duplicates > 0 ? ", duplicates \(duplicates)" : "")
                 + (ownOutputs > 0 ? ", own outputs left out \(ownOutputs)" : ""),
         ]
-        if pruned > 0 { lines.append("  removed \(pruned), whose sources are gone") }
-        if !orphans.isEmpty {
-            lines.append("  outputs whose sources are gone: \(orphans.count); --prune removes them")
-            lines += orphans.prefix(Self.failuresShown).map { "    " + TextTable.plain($0) }
-            if orphans.count > Self.failuresShown { lines.append("    …") }
+        for (heading, paths) in [
+            ("removed \(pruned.count), whose sources are gone", pruned),
+            ("outputs whose sources are gone: \(orphans.count); --prune removes them", orphans),
+        ] where !paths.isEmpty {
+            lines.append("  " + heading)
+            lines += paths.prefix(Self.failuresShown).map { "    " + TextTable.plain($0) }
+            if paths.count > Self.failuresShown { lines.append("    …; --json lists all") }
         }
         if let name = firstRenamed, let wanted = name.wanted {
             lines.append(
@@ -139,7 +143,8 @@ struct BatchSummary: Sendable, Hashable {
         }
         let names = [
             ("hidden (--hidden takes them)", leftOut[.hidden]), ("of other programs", leftOut[.otherPrograms]),
-            ("excluded", leftOut[.excluded]), ("links to nothing or to folders read already", leftOut[.uselessLink]),
+            ("excluded", leftOut[.excluded]), ("links to nothing", leftOut[.deadLink]),
+            ("links to folders that are read already", leftOut[.knownFolder]),
         ].compactMap { text, count in count.map { "\($0) \(text)" } }
         if !names.isEmpty { lines.append("  left out: " + names.joined(separator: ", ")) }
         if let links = leftOut[.link] {
@@ -178,7 +183,8 @@ struct BatchSummary: Sendable, Hashable {
             }
         }
         json.add("orphans", texts: orphans)
-        json.add("pruned", pruned)
+        json.add("pruned", texts: pruned)
+        json.add("problems", texts: problems)
         json.add("leftOut") { inner in
             for reason in LeftOut.allCases { inner.add("\(reason)", leftOut[reason, default: 0]) }
         }

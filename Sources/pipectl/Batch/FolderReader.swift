@@ -59,13 +59,13 @@ final class FolderReader: EntryReader {
             }
             let isLink = status.st_mode & S_IFMT == S_IFLNK
             if isLink, !followsLinks { return .leftOut(source: path, .link) }
-            if isLink, stat(path, &status) != 0 { return .leftOut(source: path, .uselessLink) }
+            if isLink, stat(path, &status) != 0 { return .leftOut(source: path, .deadLink) }
             switch status.st_mode & S_IFMT {
             case S_IFREG: return .source(BatchSource(source: path, folder: level.relative, isFound: true))
             case S_IFDIR:
                 if excluded.contains(FileIdentity(status)) { continue }
                 if isLink, entered.contains(FileIdentity(status)) {
-                    return .leftOut(source: path, .uselessLink)
+                    return .leftOut(source: path, .knownFolder)
                 }
                 enter(path + "/", relative: relative)
             default: continue

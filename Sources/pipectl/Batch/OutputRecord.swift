@@ -13,22 +13,27 @@ struct RecordOptions: Sendable {
 
 /// The outputs that batches have written into a folder: one line of JSON for each, kept in the cache folder.
 ///
-/// A later run finds the outputs that have lost their sources: files that do not exist any more, and URLs that the same
-/// arguments no longer name. It ignores outputs with other bytes than a batch wrote.
+/// A later run with the same arguments finds the outputs that have lost their sources. It considers a file only if a batch
+/// wrote it and nobody has touched it since: bytes and modification time are as recorded, no link leads to it, and this run
+/// has not written it. Outputs in the folder of their source are never considered, since they may replace the source.
 struct OutputRecord: ~Copyable {
     private let options: RecordOptions
     private let file: AtomicFile
-    /// Hashes of the names written in this run, and the sources it read.
+    /// Hashes of the lines of earlier runs, the names of this run, and the sources that it read.
+    private var known: Set<Int> = []
     private var names: Set<Int> = []
     private var sources: Set<Int> = []
+    private var written: Set<FileIdentity> = []
     private var failure: FileError?
 
     private struct Line {
         var output: String
         var digest: String
+        /// Unix nanoseconds.
+        var modified: Int
         /// The absolute path of a file, or the hash of another source, which may have credentials.
         var source: String
-        var inputs: String?
+        var inputs: String
 
         var isFile: Bool { source.utf8.first == UInt8(ascii: "/") }
 
@@ -36,46 +41,71 @@ struct OutputRecord: ~Copyable {
             var json = JSONText()
             json.add("output", output)
             json.add("digest", digest)
+            json.add("modified", modified)
             json.add("source", source)
             json.add("inputs", inputs)
             return json.closed + "\n"
         }
 
-        init(output: String, digest: String, source: String) {
-            (self.output, self.digest) = (output, digest)
-            if case .file(let path) = ImageSource(source) {
-                self.source = absolutePath(path)
-            } else {
-                self.source = String(sha256Hex(source).prefix(16))
-            }
+        /// Equal for the same output with the same bytes and time.
+        var fileHash: Int {
+            var hasher = Hasher()
+            hasher.combine(ByteString(output))
+            hasher.combine(digest)
+            hasher.combine(modified)
+            return hasher.finalize()
         }
 
-        /// nil for what is no line of a record.
+        init(output: String, digest: String, modified: Int, source: String, inputs: String) {
+            (self.output, self.digest, self.modified) = (output, digest, modified)
+            (self.source, self.inputs) = (source, inputs)
+        }
+
+        /// nil if the text is not a line of a record.
         init?(_ text: String) {
             guard let json = try? JSONParser.parse(text), let output = json["output"]?.text,
-                let digest = json["digest"]?.text, let source = json["source"]?.text
+                let digest = json["digest"]?.text, let modified = json["modified"]?.whole,
+                let source = json["source"]?.text, let inputs = json["inputs"]?.text
             else { return nil }
-            (self.output, self.digest, self.source) = (output, digest, source)
-            inputs = json["inputs"]?.text
+            self.init(output: output, digest: digest, modified: modified, source: source, inputs: inputs)
         }
     }
 
-    /// - Parameter folder: the output folder, which is there.
+    /// - Parameter folder: the output folder, which exists.
     init(of folder: String, _ options: RecordOptions) throws(FileError) {
         self.options = options
-        // As the other folders of a cache. A failure shows below.
+        // Created as the other folders of a cache. The next call reports a failure.
         mkdir(options.folder, 0o700)
         let name = sha256Hex(AtomicOutput.resolved(folder) ?? folder).prefix(32)
         file = try AtomicFile(path: "\(options.folder)/\(name).jsonl", makeFolders: true)
+        Self.forEachLine(of: file.path) { known.insert($0.fileHash) }
+    }
+
+    private static func forEachLine(of path: String, _ body: (Line) -> Void) {
+        let earlier = open(path, O_RDONLY | O_CLOEXEC)
+        guard earlier >= 0 else { return }
+        let lines = LineReader(descriptor: earlier, name: path, ownsDescriptor: true)
+        while let text = try? lines.nextLine() { if let line = Line(text) { body(line) } }
     }
 
     mutating func add(_ output: BatchOutput) {
         let item = output.line
-        var line = Line(output: output.name ?? "", digest: item.digest ?? "", source: item.source)
-        if !line.isFile { sources.insert(line.source.hashValue) }
-        guard item.error == nil, item.digest != nil, output.name != nil else { return }
-        line.inputs = options.inputs
-        if names.insert(ByteString(line.output).hashValue).inserted { write(line) }
+        let source = Self.source(item.source)
+        if source.utf8.first != UInt8(ascii: "/") { sources.insert(source.hashValue) }
+        var status = stat()
+        guard item.error == nil, let digest = item.digest, let name = output.name, let path = item.output,
+            lstat(path, &status) == 0
+        else { return }
+        written.insert(FileIdentity(status))
+        guard names.insert(ByteString(name).hashValue).inserted, let inputs = options.inputs else { return }
+        if let folder = FileIdentity(path: Self.parent(of: path)), folder == FileIdentity(path: Self.parent(of: source))
+        {
+            return
+        }
+        let line = Line(
+            output: name, digest: digest, modified: Self.modified(status), source: source, inputs: inputs)
+        // A file that had these bytes already may be the user's.
+        if item.written == true || known.contains(line.fileHash) { write(line) }
     }
 
     private mutating func write(_ line: Line) {
@@ -83,24 +113,24 @@ struct OutputRecord: ~Copyable {
         do throws(FileError) { try file.write(Array(line.text.utf8)) } catch { failure = error }
     }
 
-    /// Takes over what earlier runs wrote, and finds the outputs without a source.
+    /// Takes over the lines of earlier runs, and finds the outputs without a source.
     ///
     /// - Parameters:
     ///   - isWhole: whether the run read all of its inputs. Otherwise no output is removed.
-    ///   - refusal: why a file must not be removed; nil if it may be.
+    ///   - refusal: returns why a file must not be removed; nil if it may be.
     consuming func finish(
         in folder: String, isWhole: Bool, refusal: (String) -> String?
-    ) -> (orphans: [String], pruned: Int, problems: [String]) {
-        var result = (orphans: [String](), pruned: 0, problems: [String]())
-        let earlier = open(file.path, O_RDONLY | O_CLOEXEC)
-        let lines = LineReader(descriptor: earlier, name: file.path, ownsDescriptor: true)
-        while earlier >= 0, let text = try? lines.nextLine() {
-            guard let line = Line(text), !names.contains(ByteString(line.output).hashValue) else { continue }
+    ) -> (orphans: [String], pruned: [String], problems: [String]) {
+        var result = (orphans: [String](), pruned: [String](), problems: [String]())
+        let root = AtomicOutput.resolved(folder)
+        var lines: [Line] = []
+        Self.forEachLine(of: file.path) { if !names.contains(ByteString($0.output).hashValue) { lines.append($0) } }
+        for line in lines {
             let path = folder + "/" + line.output
             guard access(path, F_OK) == 0 else { continue }
-            if isWhole, isGone(line), Self.digest(path) == line.digest, refusal(path) == nil {
+            if isWhole, isGone(line), isUntouched(line, below: root), refusal(path) == nil {
                 if options.prunes, unlink(path) == 0 {
-                    result.pruned += 1
+                    result.pruned.append(path)
                     continue
                 }
                 if options.prunes { result.problems.append("\(FileError("remove", path))") }
@@ -109,7 +139,7 @@ struct OutputRecord: ~Copyable {
             write(line)
         }
         if options.prunes, !isWhole {
-            result.problems.append("no output was removed, since the inputs were not read to their end")
+            result.problems.append("no output was removed: the run made no output, or could not read all of its inputs")
         }
         do throws(FileError) {
             if let failure { throw failure }
@@ -121,15 +151,41 @@ struct OutputRecord: ~Copyable {
         return result
     }
 
+    /// Whether the same arguments no longer name the source. A file is not gone if its folder is there and empty, as where a
+    /// disk is not mounted.
     private func isGone(_ line: Line) -> Bool {
-        if line.isFile { return access(line.source, F_OK) != 0 && (errno == ENOENT || errno == ENOTDIR) }
-        return line.inputs != nil && line.inputs == options.inputs && !sources.contains(line.source.hashValue)
+        guard line.inputs == options.inputs else { return false }
+        guard line.isFile else { return !sources.contains(line.source.hashValue) }
+        guard access(line.source, F_OK) != 0, errno == ENOENT || errno == ENOTDIR else { return false }
+        var folder = Self.parent(of: line.source)
+        while access(folder, F_OK) != 0, folder != "/" { folder = Self.parent(of: folder) }
+        guard let stream = opendir(folder) else { return false }
+        defer { closedir(stream) }
+        // Apart from `.` and `..`.
+        return (0..<3).allSatisfy { _ in readdir(stream) != nil }
     }
 
-    /// nil for what is no regular file, or cannot be read.
-    private static func digest(_ path: String) -> String? {
+    private func isUntouched(_ line: Line, below root: String?) -> Bool {
+        guard let root else { return false }
+        let path = root + "/" + line.output
         var status = stat()
-        guard lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG else { return nil }
-        return (try? LocalFile.open(path, byteLimit: Int(status.st_size)).bytes()).map { sha256Hex($0) }
+        guard AtomicOutput.resolved(path) == path, lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
+            Self.modified(status) == line.modified, !written.contains(FileIdentity(status))
+        else { return false }
+        let bytes = try? LocalFile.open(path, byteLimit: Int(status.st_size)).bytes()
+        return bytes.map { sha256Hex($0) } == line.digest
+    }
+
+    private static func modified(_ status: stat) -> Int {
+        status.st_mtim.tv_sec &* 1_000_000_000 &+ status.st_mtim.tv_nsec
+    }
+
+    private static func source(_ text: String) -> String {
+        if case .file(let path) = ImageSource(text) { return absolutePath(path) }
+        return String(sha256Hex(text).prefix(16))
+    }
+
+    private static func parent(of path: String) -> String {
+        path.splitAtLastSlash.map { $0.folder.isEmpty ? "/" : $0.folder } ?? "."
     }
 }

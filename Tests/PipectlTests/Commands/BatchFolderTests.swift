@@ -27,7 +27,7 @@ extension CommandTests {
             let summary = SettingValue.parsed(ended.text)
             #expect(summary["items"] == .int(1))
             for (name, count) in [
-                ("hidden", 1), ("otherPrograms", 2), ("excluded", 1), ("link", 2), ("uselessLink", 0),
+                ("hidden", 1), ("otherPrograms", 2), ("excluded", 1), ("link", 2), ("deadLink", 0), ("knownFolder", 0),
             ] {
                 #expect(summary.at("leftOut", name) == .int(count), "\(name): \(ended.text)")
             }
@@ -40,6 +40,8 @@ extension CommandTests {
             #expect(leftOut.count == 6 && lines.count == 7)
             #expect(leftOut.contains { $0["source"] == .string("in/@eaDir") })
             #expect(leftOut.allSatisfy { $0.at("error", "code") == .string("leftOut") })
+            let globbed = try await site.run(["batch", "in/*.jpg", "-r", "thumbnail:20", "-o", "out", "-n"])
+            #expect(globbed.text.contains("in/a.jpg") && !globbed.text.contains("in/e.jpg"), "\(globbed.text)")
             let plan = try await site.run(["batch", "in", "-r", "thumbnail:20", "-o", "out", "-n"])
             #expect(
                 plan.exit == 0 && plan.errors.contains("2 items of 2 sources; nothing was fetched or written; 5 names"))

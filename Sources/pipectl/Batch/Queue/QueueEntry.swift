@@ -142,7 +142,7 @@ extension JSONValue {
         default: nil
         }
     }
-    fileprivate var whole: Int? { if case .int(let number) = self { number } else { nil } }
+    var whole: Int? { if case .int(let number) = self { number } else { nil } }
     fileprivate var truth: Bool? { if case .bool(let value) = self { value } else { nil } }
 }
 

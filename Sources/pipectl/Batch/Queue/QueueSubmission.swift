@@ -74,8 +74,8 @@ struct QueueSubmission {
         if isComplete {
             _ = try await QueueConnection.untilItAnswers { () async throws(BatchError) in try await submitter.remove() }
         }
-        let leftOut = await reading.run { (duplicates: producer.duplicates, ownOutputs: producer.ownOutputs) }
-        return await writing.run { finisher.end(leftOut, isInterrupted: !isComplete) }
+        let input = await reading.run { (producer.duplicates, producer.ownOutputs, producer.hasUnreadInput) }
+        return await writing.run { finisher.end(input, isInterrupted: !isComplete) }
     }
 
     /// - Returns: how many the queue took; nil if an interruption was requested while it did not answer.
