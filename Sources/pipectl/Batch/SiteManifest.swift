@@ -41,7 +41,8 @@ struct SiteManifest: ~Copyable {
 
     init(_ options: ManifestOptions) throws(FileError) {
         file = try AtomicFile(path: options.path, makeFolders: true)
-        urlPrefix = options.urlPrefix
+        let prefix = options.urlPrefix
+        urlPrefix = prefix.isEmpty || prefix.hasSuffix("/") ? prefix : prefix + "/"
     }
 
     /// Adds an item. Items of one source come one after the other.

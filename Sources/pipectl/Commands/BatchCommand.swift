@@ -214,10 +214,16 @@ struct BatchCommand: AsyncParsableCommand {
             throw CommandFailure(
                 .usage, "--srcset: expected at most 32 widths from 1 to 8192 such as 320,640,1280, not `\(srcset)`")
         }
-        let formats = (formats ?? "avif,webp,jpeg").split(separator: ",", omittingEmptySubsequences: false)
-        return formats.flatMap { format in
-            Set(widths).sorted().map { "thumbnail:\($0)x,\(String(format).trimmed)" }
+        let outputs = (formats ?? "avif,webp,jpeg").split(separator: ",", omittingEmptySubsequences: false).map {
+            String($0).trimmed
         }
+        // A source has one `srcset` for each format.
+        let kinds = outputs.map { (try? Recipe($0)).flatMap { $0.steps.isEmpty ? $0.output?.kind : nil } }
+        if let bad = kinds.firstIndex(where: { kind in kind == nil || kinds.count { $0 == kind } > 1 }) {
+            throw CommandFailure(
+                .usage, "--formats: expected outputs such as webp:70, each format once, not `\(outputs[bad])`")
+        }
+        return outputs.flatMap { output in Set(widths).sorted().map { "thumbnail:\($0)x,\(output)" } }
     }
 
     /// The options that select names in the inputs; empty by default.
@@ -267,6 +273,12 @@ struct BatchCommand: AsyncParsableCommand {
         }
         guard srcset != nil || formats == nil else { throw ValidationError("--formats needs --srcset") }
         guard manifest != nil || urlPrefix == nil else { throw ValidationError("--url-prefix needs --manifest") }
+        guard manifest != "-" else { throw ValidationError("--manifest takes the name of a file") }
+        // In `srcset`, spaces and commas separate URLs (HTML, "Srcset attributes").
+        let isURL = urlPrefix?.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"'<>,".utf8.contains($0) } ?? true
+        guard isURL else {
+            throw ValidationError("--url-prefix: write spaces, commas, quotes and letters beyond ASCII as %HH")
+        }
         guard !exclude.contains("") else { throw ValidationError("--exclude needs a pattern such as *.psd") }
         if dryRun, queue != nil || report != nil || gallery != nil || manifest != nil || prune || json {
             throw ValidationError(

@@ -94,6 +94,10 @@ extension CommandTests {
             (["-r", "webp", "--formats", "avif"], "--formats needs --srcset"),
             (["-r", "webp", "--url-prefix", "/"], "--url-prefix needs --manifest"),
             (["--srcset", "320", "--formats", "webq"], "webq"),
+            (["--srcset", "320", "--formats", "webp,webp:50"], "each format once"),
+            (["--srcset", "320", "--formats", "thumbnail:20x,webp"], "each format once, not `thumbnail:20x`"),
+            (["--srcset", "320", "--manifest", "-"], "the name of a file"),
+            (["--srcset", "320", "--manifest", "m.json", "--url-prefix", "/a b/"], "--url-prefix"),
             (["--srcset", "320", "--manifest", "m.json", "--queue", "redis://127.0.0.1:1"], "--manifest"),
         ])
         func `what cannot be a responsive set is a usage error`(_ options: [String], _ reason: String) async throws {
