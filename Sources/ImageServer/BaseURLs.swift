@@ -19,7 +19,9 @@ public struct BaseURLs: Sendable, Hashable {
     private let usual: String?
 
     /// Names that mean something else before a colon.
-    private static let taken: Set<String> = ["http", "https", "s3", "b64", "file", "data", "id", "bytes", "sample"]
+    private static let taken: Set<String> = [
+        "http", "https", "s3", "b64", "file", "data", "id", "bytes", "sample", "mask", "overlay",
+    ]
 
     /// No names.
     public static let none = BaseURLs()

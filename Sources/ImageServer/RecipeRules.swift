@@ -59,8 +59,13 @@ public struct RecipeRules: Sendable {
     }
 
     private func isSuffix(_ step: Substring) -> Bool {
-        // `jpg` is `jpeg`.
-        suffixes.contains(step.contains(":") ? String(step) : Catalogue.listedName(ofStep: step) ?? String(step))
+        let name = Self.suffixName(step)
+        return suffixes.contains { Self.suffixName($0[...]) == name }
+    }
+
+    /// `jpeg` for `jpg`; a step with arguments as it is written.
+    private static func suffixName(_ step: Substring) -> Substring {
+        step.contains(":") ? step : Catalogue.listedName(ofStep: step).map { $0[...] } ?? step
     }
 
     private func checked(_ recipe: Recipe, text: String) throws(Problem) -> Recipe {
@@ -76,7 +81,7 @@ public struct RecipeRules: Sendable {
                 .recipeNotAllowed,
                 "only presets are made (`recipes.presetsOnly`); write one as `@name`"
                     + (suffixes.isEmpty
-                        ? " and nothing else" : ", followed by none but " + suffixes.joined(separator: ", ")))
+                        ? " and nothing else" : ", alone or with " + suffixes.joined(separator: ", ")))
         }
         if let steps {
             for step in text.split(separator: ",") where !step.hasPrefix("@") {

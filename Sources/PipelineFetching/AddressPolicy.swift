@@ -53,8 +53,9 @@ package struct AddressPolicy: Sendable, Hashable {
 
     static func named(_ url: SourceURL) -> [IPAddress] {
         let host = url.host.hasPrefix("[") ? String(url.host.dropFirst().dropLast()) : url.host
-        // RFC 6761 §6.3: names below `localhost` are this host, too. (The resolver decides what `localhost.` is.)
-        let isLocal = host.lowercased() == "localhost" || host.lowercased().hasSuffix(".localhost")
+        // RFC 6761 §6.3: names below `localhost` are this host, too, also if written as absolute names (`localhost.`).
+        let name = (host.hasSuffix(".") ? host.dropLast() : host[...]).lowercased()
+        let isLocal = name == "localhost" || name.hasSuffix(".localhost")
         return (isLocal ? ["127.0.0.1", "::1"] : [host]).compactMap { IPAddress($0) }
     }
 

@@ -165,7 +165,10 @@ import Variants
         }
         var rules = RecipeRules()
         rules.presetsOnly = true
-        rules.suffixes = ["grayscale"]
+        rules.suffixes = ["grayscale", "jpg"]
+        for recipe in ["@card,jpg", "@card,jpeg"] {
+            #expect(try rules.refusal(of: Recipe(recipe, presets: .init(["card": "circle"])), text: recipe) == nil)
+        }
         #expect(
             try rules.refusal(
                 of: Recipe("@card,grayscale", presets: .init(["card": "circle"])), text: "@card,grayscale") == nil)

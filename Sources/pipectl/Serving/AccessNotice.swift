@@ -42,6 +42,13 @@ enum AccessNotice {
                 "everybody who can connect gets originals or what is known of them, although recipes are restricted "
                     + "(server.routes)")
         }
+        var withoutWatermark = site.recipes
+        withoutWatermark.watermark = nil
+        if site.signature.allowUnsigned, site.recipes.watermark != nil, !withoutWatermark.isRestricted {
+            warnings.append(
+                "everybody who can connect can have pictures without the watermark: steps such as crop and extend move it "
+                    + "(recipes.watermark without recipes.steps, recipes.presetsOnly or recipes.allow)")
+        }
         let notice =
             site.signature.servesThisMachine
             ? [

@@ -171,6 +171,11 @@ extension CommandTests {
             switch name {
             case "intranet":
                 #expect(answer.status == 200)
+                let other = RunningServer.variant("thumbnail:20", "https://a.invalid/a")
+                let elsewhere = try await server.ask(mount + other)
+                #expect(elsewhere.status == 403 && elsewhere.problem == "source-refused")
+                let cropped = try await server.ask(mount + RunningServer.variant("crop:100x100", source))
+                #expect(cropped.status == 403 && cropped.problem == "recipe-not-allowed")
                 for route in ["original", "info"] {
                     let path = RunningServer.original(source).replacing("/original/", with: "/\(route)/")
                     let closed = try await server.ask(mount + path)

@@ -39,7 +39,8 @@ struct ProxyTests {
                 ? .response(302, ["Location": "http://192.168.0.1/"]) : .response(200)
         } _: { proxy, transport in
             for url in [
-                "http://127.0.0.1/", "http://localhost/", "http://a.localhost/", "http://10.0.0.1:8080/",
+                "http://127.0.0.1/", "http://localhost/", "http://a.localhost/", "http://localhost./",
+                "http://10.0.0.1:8080/",
                 "http://[::1]/", "http://169.254.169.254/latest", "http://2130706433/", "https://[::ffff:10.0.0.1]/",
             ] {
                 let error = try await failure(transport, url)
