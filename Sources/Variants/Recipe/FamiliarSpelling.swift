@@ -78,6 +78,9 @@ enum FamiliarSpelling {
             // A size alone.
             (token, rest) = ("thumbnail", step)
         }
+        // ImageMagick's marks behind a size: cover the box, distort, shrink only.
+        let mode = rest.last.flatMap { ["^": ":fill", "!": ":stretch", ">": ""][$0] }
+        if mode != nil { rest = rest.dropLast() }
         let arguments = rest.split(separator: ":", omittingEmptySubsequences: false)
         let text = arguments.map { tidied($0, of: token) }.joined(separator: ":")
         switch token {
@@ -87,6 +90,7 @@ enum FamiliarSpelling {
         default:
             let (name, appended) = names[token] ?? (token, "")
             let step = name + (text.isEmpty ? "" : ":" + text) + appended
+            if name == "thumbnail", let mode { return [step + mode] }
             // A gravity needs `fill`; a share of the size is another step.
             guard name == "thumbnail" else { return [step] }
             return [step, step + ":fill"] + (arguments.count == 1 ? ["scaled:" + text] : [])

@@ -10,6 +10,8 @@ enum UsageHint {
         (["serve"], ["--dir", "--folder", "--root"], "write `pipectl serve VALUE`", "FOLDER"),
         (["cache clear"], ["--all", "-a", "--force", "-f", "--yes", "-y"], "`cache clear` removes everything", ""),
         (["batch"], ["--recursive"], "folders are read with all folders in them, without an option", ""),
+        (["batch"], ["--sizes", "--widths"], "write `--srcset VALUE`", "320,640,1280"),
+        (["batch"], ["--delete"], "`--prune` removes outputs whose sources are gone", ""),
         (making, ["--size", "--resize", "--width", "--thumbnail"], "write `-r thumbnail:VALUE`", "300"),
         (making, ["--quality"], "write the quality after the output, as in `-r thumbnail:300,webp:VALUE`", "80"),
     ]

@@ -23,6 +23,8 @@ extension CommandTests {
             (["serve", "nothere"], "pipectl: there is no folder nothere; write `pipectl serve FOLDER`"),
             (["serve", "9000"], "for a port write `--listen 127.0.0.1:9000`"),
             (["serve", "c.yaml"], "for settings write `--config c.yaml`"),
+            (["recipe", "thumbnail:300x200^"], "did you mean `thumbnail:300x200:fill`?"),
+            (["batch", "a.jpg", "-o", "out", "--sizes", "320,640"], "write `--srcset 320,640`"),
             (["resize", "a.jpg"], "did you mean `pipectl get a.jpg -r thumbnail:300 -o small.jpg`?"),
             (["resize", "a.jpg", "--width", "300"], "did you mean `pipectl get a.jpg -r thumbnail:300 -o small.jpg`?"),
             (["convert", "-resize", "300", "a.jpg", "b.jpg"], "did you mean `pipectl get a.jpg -r thumbnail:300"),
