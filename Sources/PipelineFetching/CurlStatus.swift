@@ -1,4 +1,5 @@
 import CCurl
+import Glibc
 
 extension FetchError {
     /// Translates libcurl's status for a transfer; nil for success. No other code interprets one.
@@ -65,5 +66,15 @@ extension FetchError {
         let proxy = transfer.configuration.proxy?.description ?? ""
         let remedy = status == 407 ? "; are user and password in `fetch.proxy` right?" : " (`fetch.proxy`)"
         return FetchError(.unreachable, transfer.request.url, "the proxy \(proxy) answered \(status)\(remedy)")
+    }
+}
+
+extension Transfer {
+    /// A hint for the error of a failed connection if the environment names a proxy; otherwise empty.
+    var proxyNote: String {
+        guard configuration.proxy == nil, configuration.unixSocket == nil else { return "" }
+        let names = [request.url.scheme + "_proxy", "all_proxy"].flatMap { [$0, $0.uppercased()] }
+        let name = names.first { name in getenv(name).map { $0.pointee != 0 } ?? false }
+        return name.map { "; proxies of the environment (`\($0)`) are not used: set `fetch.proxy`" } ?? ""
     }
 }

@@ -247,14 +247,6 @@ final class Transfer: @unchecked Sendable {
         return true
     }
 
-    /// A hint for the error of a failed connection if the environment names a proxy; otherwise empty.
-    var proxyNote: String {
-        guard configuration.proxy == nil, configuration.unixSocket == nil else { return "" }
-        let names = [request.url.scheme + "_proxy", "all_proxy"].flatMap { [$0, $0.uppercased()] }
-        let name = names.first { name in getenv(name).map { $0.pointee != 0 } ?? false }
-        return name.map { "; proxies of the environment (`\($0)`) are not used: set `fetch.proxy`" } ?? ""
-    }
-
     /// The error for a limit that has been exceeded at `now` (monotonic seconds); nil if none has.
     ///
     /// - Parameter sending: bytes of the request's body that have been sent, and whether more are on their way.

@@ -14,8 +14,8 @@ struct RecordOptions: Sendable {
 /// The outputs that batches have written into a folder: one line of JSON for each, kept in the cache folder.
 ///
 /// A later run with the same arguments finds the outputs that have lost their sources. It considers a file only if a batch
-/// wrote it and nobody has touched it since: bytes and modification time are as recorded, no link leads to it, and this run
-/// has not written it. Outputs in the folder of their source are never considered, since they may replace the source.
+/// wrote it and it is unchanged: bytes and modification time are as recorded, no link leads to it, and this run has not
+/// written it. Outputs in the folder of their source are never considered, since they may replace the source.
 struct OutputRecord: ~Copyable {
     private let options: RecordOptions
     private let file: AtomicFile
