@@ -74,7 +74,7 @@ extension CommandTests {
                 #expect(
                     try await server.ask(RunningServer.original(source), host: Self.host).status == status, "\(source)")
             }
-            #expect(try await server.stop().exit == 0)
+            #expect(await server.stop().exit == 0)
         }
 
         @Test func `an original is sent from the file: whole, in parts, or not at all`() async throws {
