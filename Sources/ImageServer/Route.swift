@@ -127,7 +127,8 @@ enum Route: Sendable, Hashable {
             }
         }
         let source = try text(segments.joined(separator: "/"), of: .invalidSource, called: "source")
-        for scheme in ["http:/", "https:/", "s3:/"] where source.hasPrefix(scheme) && !source.hasPrefix(scheme + "/") {
+        for scheme in ["http:/", "https:/", "s3:/"]
+        where segments.count > 1 && source.hasPrefix(scheme) && !source.hasPrefix(scheme + "/") {
             throw Problem(
                 .invalidSource,
                 "`\(scheme)` lacks a slash; a proxy may have merged two (nginx: `merge_slashes off`), or write each as %2F"
