@@ -62,7 +62,7 @@ import Testing
     @Test(arguments: [
         ("http://h/a/b.jpg", "http://h/a/b.jpg"), ("photos:2026/a%20b.jpg", "photos:2026/a b.jpg"),
         ("cats/1.jpg", "cats/1.jpg"), ("http://h/a%3Fw=1%25", "http://h/a?w=1%"), ("http://h/", "http://h/"),
-        ("a/...jpg", "a/...jpg"),
+        ("a/...jpg", "a/...jpg"), ("http:%2Fh%2Fa", "http:/h/a"),
     ])
     func `the rest of the path is the source, slashes included`(_ written: String, _ source: String) throws {
         for query in ["", "?v=2", "?v=", "?v=a%20b", "?v=1&v=2"] {
