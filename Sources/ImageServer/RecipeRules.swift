@@ -63,7 +63,7 @@ public struct RecipeRules: Sendable {
         return suffixes.contains { Self.suffixName($0[...]) == name }
     }
 
-    /// `jpeg` for `jpg`; a step with arguments as it is written.
+    /// Returns `jpeg` for `jpg`, and a step with arguments unchanged.
     private static func suffixName(_ step: Substring) -> Substring {
         step.contains(":") ? step : Catalogue.listedName(ofStep: step).map { $0[...] } ?? step
     }

@@ -27,7 +27,7 @@ extension OriginalRecord {
         }
     }
 
-    /// Whether this is a 200 or 203 whose body cannot be decoded.
+    /// Whether this is a 200 or 203 with a body that cannot be decoded.
     var isUnusable: Bool { response.isOK && media == nil }
 
     /// Whether both were stored for requests with the same fields, one of them in the other's place or to take it.

@@ -178,7 +178,7 @@ extension EdgeLength {
         }
     }
 
-    /// The length in pixels of a picture whose smaller edge is `edge`.
+    /// The length in pixels, for a picture with a smaller edge of `edge` pixels.
     func pixels(of edge: Int) -> Double {
         switch self {
         case .pixels(let pixels): pixels

@@ -6,7 +6,7 @@ import Testing
 @testable import pipectl
 
 extension CommandTests {
-    /// Outputs of earlier runs whose sources are gone.
+    /// Outputs of earlier runs that have lost their sources.
     @Suite struct BatchRerun {
         private let site = CommandSite()
 
@@ -31,7 +31,7 @@ extension CommandTests {
             #expect(second.exit == 0 && listed["orphans"] == .list(orphans), "\(second.text)")
             #expect(second.errors.contains("outputs whose sources are gone: 2; --prune removes them\n    out/b.webp\n"))
             #expect(site.folder.bytes("out/b.webp") != nil)
-            // A run with other inputs knows nothing of these sources.
+            // A run with other inputs does not consider these sources.
             try copy("other/f.jpg")
             let other = try await site.run(["batch", "other", "-r", "thumbnail:10", "-o", "out", "--prune", "--json"])
             #expect(SettingValue.parsed(other.text)["pruned"] == .list([]), "\(other.errors)")
@@ -50,7 +50,7 @@ extension CommandTests {
             "cp in/a.png out/a.png", "mv in/a.png out/a.png",
             // A folder of the output is now a link to pictures kept elsewhere.
             "mv in/x kept; rm -r out/x; ln -s ../kept out/x",
-            // Absent sources: an empty folder, a folder with other files, a link to nothing.
+            // Absent sources: an empty folder, a folder with other files, a dangling link.
             "rm -r in/x/*", "rm -r in/*; echo x >in/note.txt", "mv in/x kept; ln -s ../nowhere in/x",
         ])
         func `what a batch has not written, and what may come back, is not removed`(_ change: String) async throws {
