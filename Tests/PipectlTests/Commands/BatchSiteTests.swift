@@ -26,7 +26,7 @@ extension CommandTests {
             }
             let words = [
                 "batch", "in", "--srcset", "16,24,4000,8000", "--formats", "webp,jpeg", "-o", "out", "--manifest",
-                "images.json", "--url-prefix", "/img/", "--json",
+                "images.json", "--url-prefix", "/img", "--json",
             ]
             let ended = try await site.run(words)
             #expect(ended.exit == 1, "\(ended.errors)")
