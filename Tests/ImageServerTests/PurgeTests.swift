@@ -120,6 +120,11 @@ import Testing
 
     // MARK: Who may
 
+    @Test(arguments: ["mask", "overlay", "Overlay"])
+    func `a base URL is not called what purges call masks and overlays`(_ name: String) {
+        #expect(throws: BaseURLs.Refusal.self) { try BaseURLs([name: "https://a.test/"]) }
+    }
+
     @Test func `a token shorter than 16 bytes, or of other characters than a field may hold, is none`() {
         #expect(AdminToken("123456789012345") == nil && AdminToken("1234567890123456") != nil)
         #expect(AdminToken("1234567890 12345") == nil && AdminToken("123456789012345\u{e9}") == nil)
