@@ -3,10 +3,11 @@ import ImageServer
 import PipelineSupport
 import Synchronization
 
-/// The bytes that answers on their way hold, over all connections of a server: bodies, in memory or in files, and copies
-/// of the parts that are being sent. The caches' budgets do not count them: a body may never have been stored, or have
-/// been evicted since.
+/// The bytes that answers on their way hold, over all connections of a server: bodies in memory or in files without a
+/// name, and copies of the parts that are being sent. The caches' budgets do not count them: a body may never have been
+/// stored, or have been evicted since.
 ///
+/// - A file that has a name, in the cache folder or in one of the operator's, takes no space because it is being read.
 /// - A body counts once, however many answers hold it. One that does not fit is refused with a 503 instead of being
 ///   queued: an answer that waited would hold what it waits for, and a cache in front does something about a 503 (it
 ///   uses a stale copy or asks another server) but nothing about silence.
@@ -40,15 +41,13 @@ final class AnswerBudget: Sendable {
         /// Address of the array that holds it.
         case memory(UInt)
 
-        /// nil if the file's status cannot be read; reading its bytes will fail then, too.
-        init?(_ response: ServerResponse) {
-            guard let part = response.file else {
-                self.init(response.body)
-                return
-            }
+        /// The body of a response, and the bytes that are there only because it is held; nil if the file's status cannot be
+        /// read, since reading its bytes will fail then, too.
+        static func held(by response: ServerResponse) -> (Body, bytes: Int)? {
+            guard let part = response.file else { return (Body(response.body), response.body.count) }
             var status = stat()
             guard fstat(part.file.descriptor, &status) == 0 else { return nil }
-            self = .file(status.st_dev, status.st_ino)
+            return (.file(status.st_dev, status.st_ino), status.st_nlink > 0 ? 0 : part.file.count)
         }
 
         init(_ bytes: ArraySlice<UInt8>) {
@@ -85,7 +84,9 @@ final class AnswerBudget: Sendable {
     fileprivate func hold(_ body: Body, _ bytes: Int, _ account: Account) -> Bool {
         held.withLock { held in
             if (held[body]?.answers += 1) != nil { return true }
-            guard take(bytes, account, of: bytes > Self.smallBytes ? limit / 4 * 3 : limit) else { return false }
+            guard bytes == 0 || take(bytes, account, of: bytes > Self.smallBytes ? limit / 4 * 3 : limit) else {
+                return false
+            }
             held[body] = Held(bytes: bytes, account: account)
             return true
         }
@@ -160,9 +161,9 @@ final class AnswerClaim {
         guard !isHead, response.mayHaveBody, response.file != nil || response.body.count > leastPart else {
             return response
         }
-        guard let body = AnswerBudget.Body(response),
-            !holds(body, response.body, response.file?.file.count ?? response.body.count)
-        else { return response }
+        guard let (body, bytes) = AnswerBudget.Body.held(by: response), !holds(body, response.body, bytes) else {
+            return response
+        }
         return Self.refusal.response(now: now)
     }
 

@@ -1,3 +1,4 @@
+import Glibc
 import HTTPCaching
 import PipelineSupport
 import Testing
@@ -72,6 +73,25 @@ import Testing
         #expect(budget.bytes == 20_000_000)
         claims = []
         #expect(budget.bytes == 0)
+    }
+
+    @Test func `a file with a name takes nothing, and is answered when the budget is used up`() throws {
+        let full = (0..<5).map { _ in claim(share()) }
+        for claim in full { _ = claim.holds(Self.body(14_000_000)) }
+        let held = budget.bytes
+        let name = "/tmp/answer-budget-\(getpid())"
+        let file = try #require(SpooledBody(folder: "/tmp"))
+        #expect(file.append([UInt8](repeating: 2, count: 10_000_000)) && file.link(at: name))
+        defer { unlink(name) }
+        var answer = ServerResponse(status: 200)
+        answer.file = ServerResponse.FilePart(file: file, range: 0..<file.count)
+        let named = claim(share())
+        #expect(named.admitted(answer, isHead: false, now: 0).status == 200)
+        #expect(budget.bytes == held && budget.answers == 5)
+        unlink(name)
+        #expect(claim(share()).admitted(answer, isHead: false, now: 0).status == 200, "it is held already")
+        named.release()
+        #expect(claim(share()).admitted(answer, isHead: false, now: 0).status == 503)
     }
 
     @Test func `a part that does not fit is shorter, never refused`() {

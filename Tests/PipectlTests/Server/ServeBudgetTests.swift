@@ -35,6 +35,8 @@ extension CommandTests {
             let pipeline = try ImagePipeline(configuration)
             var settings = ServerConfiguration()
             settings.allowUnsigned = true
+            for number in 1...4 { truncate(folder.write("BM", to: "pictures/\(number).bmp"), long) }
+            settings.baseURLs = try BaseURLs(["pictures": "file://" + folder("pictures")])
             var listener = ListenerConfiguration()
             listener.listen = .tcp(host: "127.0.0.1", port: 0)
             try change(&listener)
@@ -95,6 +97,21 @@ extension CommandTests {
                 #expect(try await Self.status(port, target("/long/5"), from: "127.0.0.5")?.body.count == Self.long)
                 for reader in readers { await reader.close() }
                 try await waitWhile { budget.bytes > 0 }
+            }
+        }
+
+        @Test func `files of a folder that are not read take nothing`() async throws {
+            try await Self.with({ $0.answerBytes = 120_000_000 }) { server, port, target in
+                var readers: [RawClient] = []
+                for number in 1...4 {
+                    let file = RunningServer.original("pictures:\(number).bmp")
+                    readers.append(try await Self.reader(port, file, from: "127.0.0.1"))
+                }
+                let budget = server.connections.budget
+                #expect(budget.bytes == 0 && budget.answers == 4)
+                #expect(try await Self.status(port, target("/long/1"), from: "127.0.0.1")?.body.count == Self.long)
+                for reader in readers { await reader.close() }
+                try await waitWhile { budget.answers > 0 }
             }
         }
 
