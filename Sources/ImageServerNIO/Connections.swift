@@ -3,11 +3,13 @@ import NIOCore
 import PipelineSupport
 import Synchronization
 
-/// The open connections of a server: how many may be, of one address and of all, and how all of them end.
+/// The open connections of a server, and how all of them end.
+///
+/// A connection costs a client nothing while it is idle: if all places are taken, an idle one gives way. The requests in
+/// progress of one address have a limit of their own, as with nginx's `limit_conn`.
 final class Connections: Sendable {
     private struct Address {
-        var admitted = 0
-        var refused = 0
+        var open = 0
         let account: AnswerBudget.Account
     }
 
@@ -15,29 +17,27 @@ final class Connections: Sendable {
         var open: [ObjectIdentifier: ConnectionPlace] = [:]
         /// Connections that have a place.
         var admitted = 0
-        /// Connections beyond a limit, which get a 503.
+        /// Connections beyond the limit, which get a 503.
         var refused = 0
         var addresses: [String: Address] = [:]
         var isDraining = false
         var waiting: [CheckedContinuation<Void, Never>] = []
 
         mutating func count(_ place: ConnectionPlace, _ change: Int) {
-            let isAdmitted = place.refusal == nil
-            if isAdmitted { admitted += change } else { refused += change }
+            if place.refusal == nil { admitted += change } else { refused += change }
             guard let name = place.address else { return }
             var address = addresses[name] ?? Address(account: place.account)
-            if isAdmitted { address.admitted += change } else { address.refused += change }
-            addresses[name] = address.admitted + address.refused > 0 ? address : nil
+            address.open += change
+            addresses[name] = address.open > 0 ? address : nil
         }
     }
 
     private let state = Mutex(State())
     private let limit: Int
     private let perAddress: Int
-    /// What the answers of all of them hold.
+    /// Bytes that the answers on all connections hold.
     let budget: AnswerBudget
-    /// The most connections beyond a limit that get a 503, a quarter of them from one address; further ones are closed
-    /// without an answer.
+    /// The most connections beyond the limit that get a 503.
     private static let mostRefused = 256
 
     init(_ configuration: ListenerConfiguration) {
@@ -46,35 +46,31 @@ final class Connections: Sendable {
         budget = AnswerBudget(limit: configuration.answerBytes)
     }
 
-    /// Enters a connection until it closes; nil if it is to be closed at once. If all places are taken, the connection
-    /// that has had nothing to do for the longest time is closed for it.
+    /// Enters a connection until it closes; nil if the caller must close it at once. If all places are taken, the longest
+    /// idle connection of the same address is closed for it, or else the longest idle one of any address.
     ///
     /// - Parameter address: the client's; nil if it is not known, or is a proxy's that is asked by many clients.
     func admit(_ channel: any Channel, from address: String?) -> ConnectionPlace? {
         let id = ObjectIdentifier(channel)
         let (place, leaving) = state.withLock { state -> (ConnectionPlace?, ConnectionPlace?) in
             guard !state.isDraining else { return (nil, nil) }
-            let known = address.flatMap { state.addresses[$0] }
             var refusal: Problem?
             var leaving: ConnectionPlace?
-            if let known, known.admitted >= perAddress {
-                refusal = Problem(
-                    .overloaded, "one address may have \(perAddress) connections (`server.connectionsPerAddress`)")
-            } else if state.admitted >= limit {
-                leaving = Self.longestIdle(state)
-                if let leaving {
-                    state.count(leaving, -1)
-                } else {
+            if state.admitted >= limit {
+                leaving = Self.longestIdle(state, from: address, hasPlace: true)
+                if leaving == nil {
                     refusal = Problem(.overloaded, "as many clients as this server takes are connected")
                 }
             }
-            if refusal != nil,
-                state.refused >= Self.mostRefused || known.map({ $0.refused >= Self.mostRefused / 4 }) == true
-            {
-                return (nil, nil)
+            if refusal != nil, state.refused >= Self.mostRefused {
+                // Those that have said nothing for longer are no probes.
+                leaving = Self.longestIdle(state, from: address, hasPlace: false)
+                guard leaving != nil else { return (nil, nil) }
             }
+            if let leaving { state.count(leaving, -1) }
+            let account = address.flatMap { state.addresses[$0]?.account } ?? AnswerBudget.Account(budget)
             let place = ConnectionPlace(
-                channel, address: address, account: known?.account ?? AnswerBudget.Account(budget), refusal: refusal)
+                channel, address: address, account: account, requestLimit: perAddress, refusal: refusal)
             state.open[id] = place
             state.count(place, 1)
             return (place, leaving)
@@ -84,13 +80,17 @@ final class Connections: Sendable {
         return place
     }
 
-    /// The one that gives way from now on; nil if all are busy.
-    private static func longestIdle(_ state: State) -> ConnectionPlace? {
+    /// The connection that gives way from now on, of this address if it has an idle one; nil if all are busy.
+    ///
+    /// - Parameter hasPlace: false to search the connections that get a 503.
+    private static func longestIdle(_ state: State, from address: String?, hasPlace: Bool) -> ConnectionPlace? {
         while true {
-            var oldest: (place: ConnectionPlace, since: UInt64)?
-            for place in state.open.values where place.refusal == nil {
-                guard let since = place.idleTime, since < oldest?.since ?? .max else { continue }
-                oldest = (place, since)
+            var oldest: (place: ConnectionPlace, isOther: Bool, since: UInt64)?
+            for place in state.open.values where (place.refusal == nil) == hasPlace {
+                guard let since = place.idleTime else { continue }
+                let isOther = address == nil || place.address != address
+                if let oldest, (oldest.isOther ? 1 : 0, oldest.since) <= (isOther ? 1 : 0, since) { continue }
+                oldest = (place, isOther, since)
             }
             guard let oldest else { return nil }
             // Otherwise it has begun to work meanwhile.
@@ -100,7 +100,10 @@ final class Connections: Sendable {
 
     private func remove(_ id: ObjectIdentifier) {
         let waiting = state.withLock { state in
-            if let place = state.open.removeValue(forKey: id), !place.isLeaving { state.count(place, -1) }
+            if let place = state.open.removeValue(forKey: id) {
+                place.endRequest()
+                if !place.isLeaving { state.count(place, -1) }
+            }
             guard state.open.isEmpty else { return [CheckedContinuation<Void, Never>]() }
             defer { state.waiting = [] }
             return state.waiting
@@ -143,17 +146,22 @@ final class ConnectionPlace: Sendable {
     let refusal: Problem?
     let share: AnswerBudget.Share
     fileprivate let account: AnswerBudget.Account
+    /// Requests that one address may have in progress.
+    private let requestLimit: Int
+    /// Whether the connection counts in `Account.requests`.
+    private let isCounted = Atomic(false)
     /// Nanoseconds of a monotonic clock; 0 while it works, `leaving` once it has given its place away.
     private let idleSince: Atomic<UInt64>
 
     private static let leaving = UInt64.max
 
     fileprivate init(
-        _ channel: any Channel, address: String?, account: AnswerBudget.Account, refusal: Problem?
+        _ channel: any Channel, address: String?, account: AnswerBudget.Account, requestLimit: Int, refusal: Problem?
     ) {
         self.channel = channel
         self.address = address
         self.account = account
+        self.requestLimit = requestLimit
         self.refusal = refusal
         share = AnswerBudget.Share(account)
         idleSince = Atomic(Self.now)
@@ -184,8 +192,29 @@ final class ConnectionPlace: Sendable {
         return idleSince.compareExchange(expected: time, desired: 0, ordering: .relaxed).exchanged
     }
 
+    /// Counts the request that has begun, until every request is answered. Probes do not count and are always admitted,
+    /// so that no orchestrator restarts a busy server.
+    ///
+    /// - Parameter target: below the mount point.
+    /// - Throws: `Problem`: 503 if the connection has no place, or its address has as many requests in progress as it may.
+    func admits(_ target: String) throws(Problem) {
+        guard !Site.isProbe(target) else { return }
+        if let refusal { throw refusal }
+        guard !isCounted.exchange(true, ordering: .relaxed) else { return }
+        guard account.requests.add(1, ordering: .relaxed).newValue > requestLimit else { return }
+        endRequest()
+        throw Problem(
+            .overloaded,
+            "one address may have \(requestLimit) requests in progress (`server.connectionsPerAddress`)")
+    }
+
+    fileprivate func endRequest() {
+        if isCounted.exchange(false, ordering: .relaxed) { account.requests.subtract(1, ordering: .relaxed) }
+    }
+
     /// Every request is answered.
     func rests() {
+        endRequest()
         // While it works no other connection takes its place.
         if !isLeaving { idleSince.store(Self.now, ordering: .relaxed) }
     }

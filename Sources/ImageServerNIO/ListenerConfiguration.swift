@@ -8,7 +8,8 @@ package struct ListenerConfiguration: Sendable {
     package var passed: [Int32] = []
     /// How many clients may be connected at once; others get a 503.
     package var connections = 1024
-    /// How many of them one address may have, which is an IPv4 address or an IPv6 network of 64 bits; nil for a quarter.
+    /// How many of them may have a request in progress for one address, which is an IPv4 address or an IPv6 network of 64
+    /// bits; nil for a quarter.
     package var connectionsPerAddress: Int?
     /// Bytes that answers may hold until clients have taken them.
     package var answerBytes = 1 << 30
@@ -40,7 +41,7 @@ package struct ListenerConfiguration: Sendable {
         .nanoseconds(Int64((idleSeconds + Double(bytes) / answerRate) * 1e9))
     }
 
-    /// How many connections one address may have. Those of operators are not limited beside all.
+    /// How many requests one address may have in progress. Those of operators are limited by their connections alone.
     var addressLimit: Int {
         if isAdministrative { return connections }
         return min(connections, connectionsPerAddress ?? (connections + 3) / 4)

@@ -96,7 +96,7 @@
             var head = head
             do throws(Problem) {
                 head.uri = try setup.site.below(head.uri)
-                if let refusal = place.refusal, !Site.isProbe(head.uri) { throw refusal }
+                try place.admits(head.uri)
             } catch {
                 return refuse(error)
             }

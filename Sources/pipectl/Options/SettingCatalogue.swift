@@ -235,7 +235,7 @@ enum SettingCatalogue {
         Setting("server.connections", \.listener.connections, .integer(1...1_000_000), "clients at once"),
         Setting(
             "server.connectionsPerAddress", \.listener.connectionsPerAddress, .integerOrZero(0...1_000_000),
-            "of one address that is not a trusted proxy's; 0: a quarter of server.connections"),
+            "requests in progress of one address that is not a trusted proxy's; 0: a quarter of server.connections"),
         Setting(
             "server.drainSeconds", \.drainSeconds, .number(0...3600),
             "between /ready saying 503 and the end of listening, so that load balancers see it"),
