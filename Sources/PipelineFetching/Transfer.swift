@@ -134,8 +134,9 @@ final class Transfer: @unchecked Sendable {
             folder: configuration.spoolFolder, spoolBytes: configuration.spoolBytes, floor: configuration.spoolFloor)
     }
 
-    /// Its name while it exists.
-    var id: UInt64 { UInt64(UInt(bitPattern: ObjectIdentifier(self))) }
+    /// Its name, larger than those of the transfers that were made earlier.
+    let id = lastID.add(1, ordering: .relaxed).newValue
+    private static let lastID = Atomic<UInt64>(0)
 
     /// How urgent it is: the raw value of a `TaskPriority`.
     var urgency: UInt8 { priority.load(ordering: .relaxed) }

@@ -21,25 +21,37 @@ struct TransferAdmission<Transfer>: ~Copyable {
         case wait(seconds: Double?)
     }
 
-    /// An origin with transfers that wait or are under way. A reference, since each look at the queue compares the
-    /// counts of all that wait.
+    /// An origin with transfers that wait or are under way.
     private final class Origin {
         let name: String
-        var waiting = 0
+        let number: UInt64
+        var waiting = UrgencyQueue<Waiting>(oldestEvery: 1)
         var underWay = 0
         /// Which of all beginnings its last one was, so that origins take turns.
         var lastTurn: Int
+        /// Whether the rate holds it back until the time in `delayed`.
+        var isDelayed = false
 
-        /// The order among origins, the first to begin lowest. There are fewer turns than 2^40.
-        var rank: Int { underWay << 40 + lastTurn }
+        init(_ name: String, _ number: UInt64, lastTurn: Int) {
+            (self.name, self.number, self.lastTurn) = (name, number, lastTurn)
+        }
+    }
 
-        init(_ name: String, lastTurn: Int) { (self.name, self.lastTurn) = (name, lastTurn) }
+    /// The order among origins, the first to begin lowest.
+    private struct Rank: Comparable {
+        let urgency: UInt8
+        let underWay: Int
+        let lastTurn: Int
+        let oldest: UInt64
+
+        static func < (left: Self, right: Self) -> Bool {
+            if left.urgency != right.urgency { return left.urgency > right.urgency }
+            return (left.underWay, left.lastTurn, left.oldest) < (right.underWay, right.lastTurn, right.oldest)
+        }
     }
 
     private struct Waiting {
-        var id: UInt64
         var transfer: Transfer
-        var origin: Origin
         var mayGiveWay: Bool
     }
 
@@ -59,14 +71,25 @@ struct TransferAdmission<Transfer>: ~Copyable {
     /// Bytes a second below which a transfer is slow.
     private let leastRate: Double
     private var limiter: RateLimiter
-    private var queue = UrgencyQueue<Waiting>(oldestEvery: 8)
     private var origins: [String: Origin] = [:]
+    private var numbered: [UInt64: Origin] = [:]
+    private var lastNumber: UInt64 = 0
+    /// The origins of the transfers that wait.
+    private var waiting: [UInt64: Origin] = [:]
+    /// Origins of which a transfer may begin now, by number.
+    private var ready = IndexedHeap<Rank>()
+    /// The same origins by their oldest waiting transfers.
+    private var readyByAge = IndexedHeap<UInt64>()
+    /// Origins that the rate holds back, and until when.
+    private var delayed = IndexedHeap<Double>()
     private var underWay: [UInt64: UnderWay] = [:]
     private var slow = 0
     private var turns = 0
 
     /// A window ends as soon as it has received what is enough for this many seconds, or is slow after them.
     private static var windowSeconds: Double { 1 }
+    /// How often the oldest transfer of all has its turn.
+    private static var oldestEvery: Int { 8 }
 
     init(_ configuration: FetchConfiguration) {
         slots = max(configuration.slots, 1)
@@ -78,40 +101,70 @@ struct TransferAdmission<Transfer>: ~Copyable {
     }
 
     /// Transfers that wait.
-    var waitingCount: Int { queue.count }
+    var waitingCount: Int { waiting.count }
     /// The most transfers that are ever under way.
     var limit: Int { slots + slowLimit }
 
     // MARK: Waiting
 
     /// - Parameters:
-    ///   - id: the name for the other calls, unique among the transfers that wait or are under way.
+    ///   - id: the name for the other calls. Names ascend: of two transfers, the one with the lower name came first.
     ///   - priority: higher is more urgent.
     ///   - mayGiveWay: false for requests that may change state, since a client cannot repeat them.
     mutating func add(_ transfer: Transfer, id: UInt64, origin name: String, priority: UInt8, mayGiveWay: Bool = true) {
-        // One that is new comes before those that hold the slots now, and after those that have waited longer than they.
-        let origin = origins[name] ?? Origin(name, lastTurn: turns - slots)
+        let origin = origins[name] ?? newOrigin(name)
+        waiting[id] = origin
+        origin.waiting.push(Waiting(transfer: transfer, mayGiveWay: mayGiveWay), id: id, priority: priority)
+        update(origin)
+    }
+
+    private mutating func newOrigin(_ name: String) -> Origin {
+        lastNumber += 1
+        // It ranks ahead of origins that hold slots and behind origins that have waited longer.
+        let origin = Origin(name, lastNumber, lastTurn: turns - slots)
         origins[name] = origin
-        origin.waiting += 1
-        queue.push(
-            Waiting(id: id, transfer: transfer, origin: origin, mayGiveWay: mayGiveWay), id: id, priority: priority)
+        numbered[lastNumber] = origin
+        return origin
     }
 
     /// Makes a transfer at least this urgent, if it still waits.
-    mutating func raise(_ id: UInt64, to priority: UInt8) { queue.raise(id: id, to: priority) }
+    mutating func raise(_ id: UInt64, to priority: UInt8) {
+        guard let origin = waiting[id] else { return }
+        origin.waiting.raise(id: id, to: priority)
+        update(origin)
+    }
 
     /// Removes a transfer that waits; false if it does not.
     mutating func remove(_ id: UInt64) -> Bool {
-        guard let waiting = queue.remove(id: id) else { return false }
-        waiting.origin.waiting -= 1
-        forgetIfUnused(waiting.origin)
+        guard let origin = waiting.removeValue(forKey: id) else { return false }
+        _ = origin.waiting.remove(id: id)
+        update(origin)
         return true
     }
 
     /// Removes all transfers that wait.
     mutating func removeAll() -> [Transfer] {
-        defer { queue = UrgencyQueue(oldestEvery: 8) }
-        return queue.elements.map(\.transfer)
+        let ids = waiting.keys.sorted()
+        return ids.compactMap { id in
+            let transfer = waiting[id]?.waiting[id]?.transfer
+            return remove(id) ? transfer : nil
+        }
+    }
+
+    /// Sorts an origin after a change. Forgets it if it has no transfer.
+    private mutating func update(_ origin: Origin) {
+        let number = origin.number
+        var rank: Rank?
+        if !origin.isDelayed, origin.underWay < perHost, let first = origin.waiting.mostUrgent,
+            let oldest = origin.waiting.oldest
+        {
+            rank = Rank(
+                urgency: first.priority, underWay: origin.underWay, lastTurn: origin.lastTurn, oldest: oldest)
+        }
+        ready[number] = rank
+        readyByAge[number] = rank?.oldest
+        if origin.waiting.isEmpty { (origin.isDelayed, delayed[number]) = (false, nil) }
+        if origin.waiting.isEmpty, origin.underWay == 0 { (origins[origin.name], numbered[number]) = (nil, nil) }
     }
 
     // MARK: Beginning
@@ -125,29 +178,35 @@ struct TransferAdmission<Transfer>: ~Copyable {
     /// urgent ones that of the origin with the fewest under way; of such origins that whose last turn was longest ago, or
     /// each with a long queue would be next whenever it has ended one; then the oldest. Each eighth is the oldest of all.
     mutating func next(now: Double) -> Next {
-        guard !queue.isEmpty, !isFull else { return .wait(seconds: nil) }
-        var pause: Double?
-        // Taken out of `self`, which the closure reads.
-        var waiting = UrgencyQueue<Waiting>(oldestEvery: 8)
-        swap(&waiting, &queue)
-        let found = waiting.pop { waiting in
-            guard waiting.origin.underWay < perHost else { return nil }
-            let seconds = limiter.wait(waiting.origin.name, now: now)
-            guard seconds == 0 else {
-                pause = min(pause ?? seconds, seconds)
-                return nil
-            }
-            return waiting.origin.rank
-        }
-        swap(&waiting, &queue)
-        guard let found else { return .wait(seconds: pause) }
-        limiter.take(found.origin.name, now: now)
-        found.origin.waiting -= 1
-        found.origin.underWay += 1
+        guard !waiting.isEmpty, !isFull else { return .wait(seconds: nil) }
+        let isOldests = (turns + 1) % Self.oldestEvery == 0
+        guard let origin = readyOrigin(isOldests: isOldests, now: now),
+            let id = isOldests ? origin.waiting.oldest : origin.waiting.mostUrgent?.id,
+            let next = origin.waiting.remove(id: id)
+        else { return .wait(seconds: delayed.first.map { $0.key - now }) }
+        limiter.take(origin.name, now: now)
+        waiting[id] = nil
+        origin.underWay += 1
         turns += 1
-        found.origin.lastTurn = turns
-        underWay[found.id] = UnderWay(origin: found.origin, mayGiveWay: found.mayGiveWay, windowStart: now)
-        return .begin(found.transfer)
+        origin.lastTurn = turns
+        underWay[id] = UnderWay(origin: origin, mayGiveWay: next.mayGiveWay, windowStart: now)
+        update(origin)
+        return .begin(next.transfer)
+    }
+
+    /// The origin whose transfer begins next. Sets aside the origins that the rate holds back, until their time.
+    private mutating func readyOrigin(isOldests: Bool = false, now: Double) -> Origin? {
+        while let due = delayed.first, due.key <= now, let origin = numbered[due.id] {
+            (origin.isDelayed, delayed[due.id]) = (false, nil)
+            update(origin)
+        }
+        while let number = isOldests ? readyByAge.first?.id : ready.first?.id, let origin = numbered[number] {
+            let seconds = limiter.wait(origin.name, now: now)
+            if seconds == 0 { return origin }
+            (origin.isDelayed, delayed[number]) = (true, now + seconds)
+            update(origin)
+        }
+        return nil
     }
 
     // MARK: Under way
@@ -174,13 +233,9 @@ struct TransferAdmission<Transfer>: ~Copyable {
 
     /// The transfer under way that has to end now, so that another one can begin, and the seconds it has been slow; nil if
     /// none has to.
-    func givingWay(now: Double) -> (id: UInt64, seconds: Double)? {
+    mutating func givingWay(now: Double) -> (id: UInt64, seconds: Double)? {
         // While as many receive as there are slots, no slow transfer holds a slot that it could free.
-        guard isFull, receiving < slots,
-            queue.elements.contains(where: {
-                $0.origin.underWay < perHost && limiter.wait($0.origin.name, now: now) == 0
-            })
-        else { return nil }
+        guard isFull, receiving < slots, readyOrigin(now: now) != nil else { return nil }
         var longest: (id: UInt64, seconds: Double)?
         for (id, transfer) in underWay where transfer.mayGiveWay {
             guard let since = transfer.slowSince, now - since >= max(patience, longest?.seconds ?? 0) else { continue }
@@ -194,10 +249,6 @@ struct TransferAdmission<Transfer>: ~Copyable {
         guard let transfer = underWay.removeValue(forKey: id) else { return }
         if transfer.slowSince != nil { slow -= 1 }
         transfer.origin.underWay -= 1
-        forgetIfUnused(transfer.origin)
-    }
-
-    private mutating func forgetIfUnused(_ origin: Origin) {
-        if origin.waiting == 0, origin.underWay == 0 { origins[origin.name] = nil }
+        update(transfer.origin)
     }
 }

@@ -1,18 +1,22 @@
-/// Work that waits for a slot or a worker: the most urgent first; of equally urgent work what the caller ranks lowest; then
-/// first in, first out. Every `oldestEvery`th turn goes to what has waited longest, so that a stream of urgent work
-/// starves nothing.
+/// Work that waits for a slot or a worker: the most urgent first, and of equally urgent work the oldest. Every
+/// `oldestEvery`th turn goes to what has waited longest, so that a stream of urgent work starves nothing.
 ///
-/// A value type without a lock, a clock or a bound: its owner brings those. `push` and `count` take constant time,
-/// the other calls look at all that waits.
+/// A value type without a lock, a clock or a bound: its owner brings those. Each call but `update` and `elements` takes
+/// at most a multiple of log n steps.
 package struct UrgencyQueue<Element> {
-    private struct Entry {
-        var id: UInt64
-        var priority: UInt8
-        var element: Element
+    /// How urgent a member is; the least comes first.
+    package struct Urgency: Comparable {
+        package let priority: UInt8
+        package let id: UInt64
+
+        package static func < (left: Self, right: Self) -> Bool {
+            left.priority != right.priority ? left.priority > right.priority : left.id < right.id
+        }
     }
 
-    /// Oldest first.
-    private var entries: [Entry] = []
+    private var members: [UInt64: Element] = [:]
+    private var byUrgency = IndexedHeap<Urgency>()
+    private var byAge = IndexedHeap<UInt64>()
     private let oldestEvery: Int
     private var turn = 0
 
@@ -20,63 +24,53 @@ package struct UrgencyQueue<Element> {
     ///   out.
     package init(oldestEvery: Int) { self.oldestEvery = max(1, oldestEvery) }
 
-    package var count: Int { entries.count }
-    package var isEmpty: Bool { entries.isEmpty }
-    /// What waits, oldest first.
-    package var elements: some Sequence<Element> { entries.lazy.map(\.element) }
+    package var count: Int { members.count }
+    package var isEmpty: Bool { members.isEmpty }
+    /// All members, in no particular order.
+    package var elements: some Sequence<Element> { members.values }
+    package subscript(id: UInt64) -> Element? { members[id] }
+    package var mostUrgent: Urgency? { byUrgency.first?.key }
+    package var oldest: UInt64? { byAge.first?.id }
 
     /// - Parameters:
-    ///   - id: the name for `remove` and `raise`.
+    ///   - id: the name for the other calls. Names ascend: of two members, the one with the lower name came first.
     ///   - priority: higher is more urgent; the raw value of a `TaskPriority`.
     package mutating func push(_ element: Element, id: UInt64, priority: UInt8) {
-        entries.append(Entry(id: id, priority: priority, element: element))
+        members[id] = element
+        byUrgency[id] = Urgency(priority: priority, id: id)
+        byAge[id] = id
     }
 
-    /// Removes and returns the next; nil if nothing waits, or if nothing that waits may begin now.
-    ///
-    /// - Parameter rank: the order among equally urgent elements, the lowest first; nil if an element may not begin now.
-    package mutating func pop(by rank: (Element) -> Int? = { _ in 0 }) -> Element? {
-        var best: (index: Int, priority: UInt8, rank: Int)?
-        for (index, entry) in entries.enumerated() {
-            guard let rank = rank(entry.element) else { continue }
-            if let best, (entry.priority, -rank) <= (best.priority, -best.rank) { continue }
-            best = (index, entry.priority, rank)
-            // What may begin and is the oldest is found first.
-            if (turn + 1) % oldestEvery == 0 { break }
-        }
-        guard let best else { return nil }
+    /// Removes and returns the next; nil if nothing waits.
+    package mutating func pop() -> Element? {
+        guard let id = (turn + 1) % oldestEvery == 0 ? oldest : mostUrgent?.id else { return nil }
         turn &+= 1
-        return entries.remove(at: best.index).element
+        return remove(id: id)
     }
 
     /// Removes what was pushed under an id and returns it; nil if it is not waiting any more.
     package mutating func remove(id: UInt64) -> Element? {
-        guard let index = entries.firstIndex(where: { $0.id == id }) else { return nil }
-        return entries.remove(at: index).element
+        byUrgency[id] = nil
+        byAge[id] = nil
+        return members.removeValue(forKey: id)
     }
 
-    /// Removes the first `limit` elements for which `isWanted` is true, and returns them as a queue of their own, in the
-    /// same order and as urgent as they were.
-    package mutating func removeFirst(_ limit: Int = .max, where isWanted: (Element) -> Bool) -> Self {
-        var taken = Self(oldestEvery: oldestEvery)
-        entries.removeAll { entry in
-            guard taken.count < limit, isWanted(entry.element) else { return false }
-            taken.entries.append(entry)
-            return true
-        }
-        return taken
+    /// Moves a member to another queue, with its priority.
+    package mutating func move(_ id: UInt64, to other: inout Self) {
+        guard let urgency = byUrgency[id], let element = remove(id: id) else { return }
+        other.push(element, id: id, priority: urgency.priority)
     }
 
     /// Changes the elements in place.
     package mutating func update(_ change: (inout Element) -> Void) {
-        for index in entries.indices { change(&entries[index].element) }
+        for id in members.keys { change(&members[id]!) }
     }
 
     /// Makes what was pushed under an id at least this urgent. Returns false if it is not waiting any more.
     @discardableResult
     package mutating func raise(id: UInt64, to priority: UInt8) -> Bool {
-        guard let index = entries.firstIndex(where: { $0.id == id }) else { return false }
-        entries[index].priority = max(entries[index].priority, priority)
+        guard let urgency = byUrgency[id] else { return false }
+        if priority > urgency.priority { byUrgency[id] = Urgency(priority: priority, id: id) }
         return true
     }
 }

@@ -16,7 +16,7 @@ final class GatheredRenders: Sendable {
     }
 
     private struct State {
-        var queue = UrgencyQueue<Waiting>()
+        var queue = RenderQueue<Waiting>()
         var costs = RenderCosts()
         /// Threads that do long renders.
         var long = 0
@@ -43,7 +43,7 @@ final class GatheredRenders: Sendable {
     func submit(_ job: RenderJob, _ work: RenderWork, id: UInt64, to threads: OwnedThreads, _ run: @escaping Work) {
         let waiting = Waiting(job: job, shareable: job.shareable, work: work, run: run)
         // Read with the lock held: an escalation that is not in it yet finds the render in the queue.
-        state.withLock { $0.queue.push(waiting, id: id, priority: Task.currentPriority.rawValue) }
+        state.withLock { $0.queue.push(waiting, id: id, priority: Task.currentPriority.rawValue, $0.costs) }
         runAll(on: threads)
     }
 
@@ -87,7 +87,7 @@ final class GatheredRenders: Sendable {
 
     private func next() -> (first: Waiting, others: UrgencyQueue<Waiting>, isLong: Bool)? {
         state.withLock { state in
-            guard let (first, others) = state.queue.popGathering(state.costs, mayBeLong: state.long < longLimit) else {
+            guard let (first, others) = state.queue.pop(state.costs, mayBeLong: state.long < longLimit) else {
                 return nil
             }
             let isLong = state.costs.isLong([first.work] + others.elements.map(\.work))

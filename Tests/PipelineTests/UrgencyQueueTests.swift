@@ -29,23 +29,13 @@ import Testing
         #expect(queue.pop() == "b" && queue.count == 0)
     }
 
-    @Test func `of equally urgent work the lowest rank goes first, and what may not begin now stays`() {
-        var queue = UrgencyQueue<Int>(oldestEvery: 100)
-        for (id, number) in [3, 1, 2, 1].enumerated() { queue.push(number, id: UInt64(id), priority: 5) }
-        queue.push(9, id: 9, priority: 6)
-        #expect(queue.pop { $0 } == 9)
-        #expect(queue.pop { $0 == 1 ? nil : $0 } == 2 && queue.pop { $0 == 1 ? nil : $0 } == 3)
-        #expect(queue.pop { $0 == 1 ? nil : $0 } == nil && queue.count == 2)
-        #expect(queue.pop { $0 } == 1 && queue.pop { $0 } == 1)
-    }
-
-    @Test func `the turn of the oldest goes to the oldest that may begin, and no turn is used up in vain`() {
-        var queue = UrgencyQueue<Int>(oldestEvery: 2)
-        for number in 0..<4 { queue.push(number, id: UInt64(number), priority: UInt8(number)) }
-        #expect(queue.pop { _ in nil } == nil)
-        #expect(queue.pop() == 3)
-        #expect(queue.pop { $0 == 0 ? nil : $0 } == 1)
-        #expect(queue.pop() == 2 && queue.pop() == 0)
+    @Test func `a moved element is as urgent as it was`() {
+        var (queue, other) = (UrgencyQueue<String>(oldestEvery: 100), UrgencyQueue<String>(oldestEvery: 100))
+        queue.push("a", id: 1, priority: 5)
+        queue.push("b", id: 2, priority: 9)
+        other.push("c", id: 3, priority: 7)
+        for id in [1, 2, 4] as [UInt64] { queue.move(id, to: &other) }
+        #expect(queue.isEmpty && [other.pop(), other.pop(), other.pop(), other.pop()] == ["b", "c", "a", nil])
     }
 
     @Test func `what waits becomes more urgent, never less`() {

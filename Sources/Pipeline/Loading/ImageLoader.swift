@@ -16,8 +16,7 @@ public final class ImageLoader: Sendable {
 
         /// Removes those whose place is gone.
         mutating func unneeded() -> [LoadTask] {
-            let gone = left.keys.filter { !queue.holds($0) }
-            return gone.flatMap { left.removeValue(forKey: $0) ?? [] }
+            queue.takeGone().flatMap { left.removeValue(forKey: $0) ?? [] }
         }
     }
 
@@ -83,8 +82,10 @@ public final class ImageLoader: Sendable {
         let (load, added, superseded, unneeded) = state.withLock { state in
             state.next += 1
             let member = state.next
-            let load = LoadTask(request) { [self] in end(member) }
-            let added = state.queue.add(member, key, isPrefetch: isPrefetch)
+            let load = LoadTask(request, onPriority: { [weak self] in self?.takePriority(of: member) }) { [self] in
+                end(member)
+            }
+            let added = state.queue.add(member, key, isPrefetch: isPrefetch, priority: request.priority)
             state.loads[member] = load
             let superseded = added.superseded.compactMap { state.loads.removeValue(forKey: $0) }
             return (load, added, superseded, state.unneeded())
@@ -98,6 +99,12 @@ public final class ImageLoader: Sendable {
         }
         if added.beginsNow { begin([load]) }
         return load
+    }
+
+    private func takePriority(of member: LoaderQueue.Member) {
+        state.withLock { state in
+            if let priority = state.loads[member]?.priority { state.queue.setPriority(member, priority) }
+        }
     }
 
     /// - Returns: whether others have the load's place, so that its work goes on.
@@ -116,8 +123,7 @@ public final class ImageLoader: Sendable {
     private func beginNext() {
         while true {
             let loads = state.withLock { state -> [LoadTask]? in
-                let loads = state.loads
-                return state.queue.next { loads[$0]?.priority ?? .low }?.compactMap { loads[$0] }
+                state.queue.next()?.compactMap { state.loads[$0] }
             }
             guard let loads else { return }
             begin(loads)

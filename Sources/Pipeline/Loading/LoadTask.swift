@@ -45,11 +45,17 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     }
 
     private let state: Mutex<State>
+    /// Called when `priority` was set.
+    private let onPriority: @Sendable () -> Void
     /// The trace of the task that asked for it: another one may let it begin.
     private let trace = InstrumentationContext.current
 
-    init(_ request: ImageRequest, onEnd: (@Sendable () -> Bool)? = nil) {
+    init(
+        _ request: ImageRequest, onPriority: @escaping @Sendable () -> Void = {},
+        onEnd: (@Sendable () -> Bool)? = nil
+    ) {
         self.request = request
+        self.onPriority = onPriority
         state = Mutex(State(priority: request.priority, onEnd: onEnd))
     }
 
@@ -106,6 +112,7 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
                 return nil
             }
             raised?.escalatePriority(to: newValue.taskPriority)
+            onPriority()
         }
     }
 

@@ -27,6 +27,8 @@ struct LoadKey: Sendable, Hashable {
 }
 
 /// Which loads of a loader begin, and which end for newer ones. A value: it begins and ends nothing itself.
+///
+/// Each call takes at most a multiple of log n steps for each load that it returns.
 struct LoaderQueue: Sendable {
     /// A load, by a number of its own.
     typealias Member = UInt64
@@ -38,13 +40,28 @@ struct LoaderQueue: Sendable {
         let key: LoadKey
         var loads: Set<Member> = []
         var prefetches: Set<Member> = []
+        /// How many of its loads have each priority, the least urgent first.
+        var urgencies = [0, 0, 0]
         /// When it was asked for first and last, by the numbers of loads.
         var (first, last): (Member, Member)
         var isRunning = false
 
         /// Whether it is only prefetched.
         var isPrefetch: Bool { loads.isEmpty }
+        var isEmpty: Bool { loads.isEmpty && prefetches.isEmpty }
         var members: [Member] { loads.union(prefetches).sorted() }
+    }
+
+    /// When a place begins; the least comes first.
+    private struct Turn: Comparable, Sendable {
+        let urgency: Int
+        let isNewestFirst: Bool
+        let asked: Member
+
+        static func < (left: Self, right: Self) -> Bool {
+            if left.urgency != right.urgency { return left.urgency > right.urgency }
+            return left.isNewestFirst ? left.asked > right.asked : left.asked < right.asked
+        }
     }
 
     /// What becomes of a load that is added.
@@ -59,13 +76,17 @@ struct LoaderQueue: Sendable {
     private(set) var statistics = LoaderStatistics()
     private var places: [Member: Place] = [:]
     private var ids: [LoadKey: Member] = [:]
-    /// The places of members.
-    private var owners: [Member: Member] = [:]
-    /// Places that wait and are not only prefetched, and such that run.
-    private var (waiting, running): (Set<Member>, Set<Member>) = ([], [])
+    /// The places of members, and how urgent these are.
+    private var owners: [Member: (place: Member, priority: RequestPriority)] = [:]
+    /// Places that wait and are not only prefetched.
+    private var waiting = IndexedHeap<Turn>()
+    /// These places, and running ones, by when they were last asked for.
+    private var (oldestWaiting, oldestRunning) = (IndexedHeap<Member>(), IndexedHeap<Member>())
     private var runningPrefetches = 0
-    /// Prefetched places in the order in which they will be wanted; some have begun or ended since.
-    private var (soon, soonStart): ([Member], Int) = ([], 0)
+    /// Places that wait and are only prefetched, in the order in which they will be wanted.
+    private var soon = IndexedHeap<Member>()
+    /// Places that have ended since they were last taken.
+    private var gone: [Member] = []
 
     init(_ configuration: LoaderConfiguration) { self.configuration = configuration }
 
@@ -77,43 +98,51 @@ struct LoaderQueue: Sendable {
     }
 
     /// - Parameter member: larger than any before.
-    mutating func add(_ member: Member, _ key: LoadKey, isPrefetch: Bool) -> Added {
+    mutating func add(
+        _ member: Member, _ key: LoadKey, isPrefetch: Bool, priority: RequestPriority = .normal
+    ) -> Added {
         let id = ids[key] ?? member
-        if id == member {
-            ids[key] = id
-            places[id] = Place(id: id, key: key, first: member, last: member)
-            if !isPrefetch { places[id]!.loads = [member] } else { places[id]!.prefetches = [member] }
-            count(places[id]!, 1)
-        } else {
-            change(id) { place in
-                if isPrefetch {
-                    place.prefetches.insert(member)
-                } else {
-                    if place.isPrefetch { place.first = member }
-                    place.last = member
-                    place.loads.insert(member)
-                }
+        ids[key] = id
+        owners[member] = (id, priority)
+        change(id, orAdd: Place(id: id, key: key, first: member, last: member)) { place in
+            if isPrefetch {
+                place.prefetches.insert(member)
+            } else {
+                if place.isPrefetch { place.first = member }
+                place.last = member
+                place.loads.insert(member)
+                place.urgencies[priority.rawValue] += 1
             }
         }
-        owners[member] = id
         return Added(beginsNow: places[id]!.isRunning, superseded: isPrefetch ? [] : superseded(by: id))
     }
 
     /// Ends what a new load leaves no room for in the window: the oldest that wait, then the oldest that run.
     private mutating func superseded(by new: Member) -> [Member] {
         var ended: [Member] = []
-        while let window = configuration.window, waiting.count + running.count > max(1, window) {
-            guard let id = oldest(of: waiting, but: new) ?? oldest(of: running, but: new) else { break }
+        while let window = configuration.window, waiting.count + oldestRunning.count > max(1, window) {
+            let oldest = [oldestWaiting.first?.id, oldestRunning.first?.id].lazy.compactMap(\.self)
+            guard let id = oldest.first(where: { $0 != new }) else { break }
             ended += places[id]!.loads.sorted()
             statistics.superseded += 1
             for member in places[id]!.loads { owners[member] = nil }
-            change(id) { $0.loads = [] }
+            change(id) { place in
+                place.loads = []
+                place.urgencies = [0, 0, 0]
+            }
         }
         return ended
     }
 
-    private func oldest(of ids: Set<Member>, but new: Member) -> Member? {
-        ids.filter { $0 != new }.min { places[$0]!.last < places[$1]!.last }
+    /// Changes how urgent a load is, if it has not ended.
+    mutating func setPriority(_ member: Member, _ priority: RequestPriority) {
+        guard let (id, old) = owners[member] else { return }
+        owners[member]!.priority = priority
+        guard places[id]!.loads.contains(member) else { return }
+        change(id) { place in
+            place.urgencies[old.rawValue] -= 1
+            place.urgencies[priority.rawValue] += 1
+        }
     }
 
     /// A load has ended.
@@ -121,15 +150,19 @@ struct LoaderQueue: Sendable {
     /// - Returns: its place, and whether others have that too; nil if it had none.
     @discardableResult
     mutating func end(_ member: Member) -> (place: Member, isShared: Bool)? {
-        guard let id = owners.removeValue(forKey: member) else { return nil }
+        guard let (id, priority) = owners.removeValue(forKey: member) else { return nil }
         change(id) { place in
-            place.loads.remove(member)
+            if place.loads.remove(member) != nil { place.urgencies[priority.rawValue] -= 1 }
             place.prefetches.remove(member)
         }
-        return (id, holds(id))
+        return (id, places[id] != nil)
     }
 
-    func holds(_ place: Member) -> Bool { places[place] != nil }
+    /// The places that have ended since the last call.
+    mutating func takeGone() -> [Member] {
+        defer { gone = [] }
+        return gone
+    }
 
     /// All loads have ended.
     mutating func removeAll() {
@@ -137,67 +170,53 @@ struct LoaderQueue: Sendable {
         empty.statistics.isSuspended = statistics.isSuspended
         empty.statistics.ended = statistics.ended + places.count
         empty.statistics.superseded = statistics.superseded
+        empty.gone = gone + places.keys
         self = empty
     }
 
     mutating func suspend(_ isSuspended: Bool) { statistics.isSuspended = isSuspended }
 
     /// The loads of the place that begins next, which runs from now on; nil if none may begin.
-    ///
-    /// - Parameter priority: how urgent a load is now.
-    mutating func next(priority: (Member) -> RequestPriority) -> [Member]? {
-        guard !statistics.isSuspended, statistics.running < max(1, configuration.loads) else { return nil }
-        var best: (place: Place, priority: RequestPriority)?
-        for id in waiting {
-            let place = places[id]!
-            let urgency = place.loads.lazy.map(priority).max() ?? .low
-            if let known = best, !isBefore(place, urgency, known.place, known.priority) { continue }
-            best = (place, urgency)
-        }
-        guard let id = best?.place.id ?? nextPrefetch() else { return nil }
+    mutating func next() -> [Member]? {
+        guard !statistics.isSuspended, statistics.running < max(1, configuration.loads),
+            let id = waiting.first?.id ?? (runningPrefetches < prefetchLimit ? soon.first?.id : nil)
+        else { return nil }
         change(id) { $0.isRunning = true }
         return places[id]!.members
     }
 
-    private mutating func nextPrefetch() -> Member? {
-        guard runningPrefetches < prefetchLimit else { return nil }
-        defer { if soonStart == soon.count { (soon, soonStart) = ([], 0) } }
-        while soonStart < soon.count {
-            let id = soon[soonStart]
-            soonStart += 1
-            if let place = places[id], place.isPrefetch, !place.isRunning { return id }
-        }
-        return nil
-    }
-
-    private func isBefore(
-        _ left: Place, _ urgency: RequestPriority, _ right: Place, _ other: RequestPriority
-    ) -> Bool {
-        if urgency != other { return urgency > other }
-        return configuration.order == .newestFirst ? left.last > right.last : left.first < right.first
-    }
-
-    private mutating func change(_ id: Member, _ change: (inout Place) -> Void) {
-        count(places[id]!, -1)
-        change(&places[id]!)
-        if places[id]!.loads.isEmpty, places[id]!.prefetches.isEmpty {
-            ids[places.removeValue(forKey: id)!.key] = nil
+    private mutating func change(_ id: Member, orAdd new: Place? = nil, _ change: (inout Place) -> Void) {
+        if let place = places[id] { count(place, -1) }
+        // Taken out, so that its sets are not copied.
+        guard var place = places.removeValue(forKey: id) ?? new else { return }
+        change(&place)
+        if place.isEmpty {
+            ids[place.key] = nil
+            gone.append(id)
             statistics.ended += 1
         } else {
-            count(places[id]!, 1)
+            places[id] = place
+            count(place, 1)
         }
+        let waits = !place.isEmpty && !place.isRunning
+        waiting[id] = waits && !place.isPrefetch ? turn(place) : nil
+        soon[id] = waits && place.isPrefetch ? id : nil
+        oldestWaiting[id] = waits && !place.isPrefetch ? place.last : nil
+        oldestRunning[id] = place.isRunning && !place.isPrefetch ? place.last : nil
+    }
+
+    private func turn(_ place: Place) -> Turn {
+        let isNewestFirst = configuration.order == .newestFirst
+        return Turn(
+            urgency: place.urgencies.lastIndex { $0 > 0 } ?? 0, isNewestFirst: isNewestFirst,
+            asked: isNewestFirst ? place.last : place.first)
     }
 
     /// - Parameter by: 1 for a place as it is from now on, −1 for what it was.
     private mutating func count(_ place: Place, _ by: Int) {
         if place.isRunning { statistics.running += by } else { statistics.waiting += by }
-        if place.isPrefetch {
-            statistics.prefetches += by
-            if place.isRunning { runningPrefetches += by } else if by > 0 { soon.append(place.id) }
-        } else if place.isRunning {
-            if by > 0 { running.insert(place.id) } else { running.remove(place.id) }
-        } else {
-            if by > 0 { waiting.insert(place.id) } else { waiting.remove(place.id) }
-        }
+        guard place.isPrefetch else { return }
+        statistics.prefetches += by
+        if place.isRunning { runningPrefetches += by }
     }
 }

@@ -9,43 +9,100 @@ protocol GatheringRender {
     mutating func share(_ decode: SharedDecode)
 }
 
-extension UrgencyQueue where Element: GatheringRender {
+/// Renders that wait: the most urgent first, and of equally urgent ones the short ones. Every fourth turn is the oldest
+/// one's.
+struct RenderQueue<Element: GatheringRender> {
+    private typealias Lane = UrgencyQueue<Element>
+
     /// The most renders that are taken together, so that others have their turn.
     private static var gatheringLimit: Int { 16 }
+    private static var oldestEvery: Int { 4 }
 
-    /// The queue of renders: every fourth turn is the oldest one's.
-    init() { self.init(oldestEvery: 4) }
+    /// Each render is in one of the two by what it was expected to cost when it was last considered.
+    private var short = Lane(oldestEvery: oldestEvery)
+    private var long = Lane(oldestEvery: oldestEvery)
+    /// The renders of each original that can share its decode, the oldest first.
+    private var byDigest: [String: IndexedHeap<UInt64>] = [:]
+    private var turn = 0
 
-    /// Removes the next render, and with it those of the same original that can share its decode: as they are all known
-    /// now, the decode is made for exactly these. Renders of that original that come later are taken later.
-    ///
-    /// Among equally urgent renders the short ones come first.
+    var count: Int { short.count + long.count }
+    var isEmpty: Bool { short.isEmpty && long.isEmpty }
+
+    /// - Parameter id: as in `UrgencyQueue`. A render that returns to the queue keeps its own.
+    mutating func push(_ render: Element, id: UInt64, priority: UInt8, _ costs: RenderCosts = RenderCosts()) {
+        if let digest = render.shareable?.digest { byDigest[digest, default: IndexedHeap()][id] = id }
+        if costs.isLong(render.work) {
+            long.push(render, id: id, priority: priority)
+        } else {
+            short.push(render, id: id, priority: priority)
+        }
+    }
+
+    mutating func remove(id: UInt64) -> Element? {
+        guard let render = short.remove(id: id) ?? long.remove(id: id) else { return nil }
+        if let digest = render.shareable?.digest {
+            byDigest[digest]?[id] = nil
+            if byDigest[digest]?.isEmpty == true { byDigest[digest] = nil }
+        }
+        return render
+    }
+
+    @discardableResult
+    mutating func raise(id: UInt64, to priority: UInt8) -> Bool {
+        short.raise(id: id, to: priority) || long.raise(id: id, to: priority)
+    }
+
+    /// Removes the next render, and with it those of the same original that can share its decode. They are all known now,
+    /// so the decode is made for exactly these. Later renders of that original are taken later.
     ///
     /// - Parameters:
     ///   - costs: tell which are long.
     ///   - mayBeLong: whether a long render may begin now. If not, no more are taken together than are short together.
-    mutating func popGathering(
+    mutating func pop(
         _ costs: RenderCosts = RenderCosts(), mayBeLong: Bool = true
-    ) -> (first: Element, others: Self)? {
-        guard var first = pop(by: { costs.isLong($0.work) ? mayBeLong ? 1 : nil : 0 }) else { return nil }
-        guard let mine = first.shareable else { return (first, Self()) }
-        var (plans, together) = ([mine.plan], [first.work])
-        for render in elements where render.shareable?.digest == mine.digest && plans.count < Self.gatheringLimit {
-            guard let plan = render.shareable?.plan, mayBeLong || !costs.isLong(together + [render.work]) else { break }
+    ) -> (first: Element, others: UrgencyQueue<Element>)? {
+        var others = UrgencyQueue<Element>(oldestEvery: Self.oldestEvery)
+        guard let id = next(costs, mayBeLong: mayBeLong), var first = remove(id: id) else { return nil }
+        turn &+= 1
+        guard let mine = first.shareable, var same = byDigest.removeValue(forKey: mine.digest) else {
+            return (first, others)
+        }
+        var (ids, plans, together) = ([UInt64](), [mine.plan], [first.work])
+        while plans.count < Self.gatheringLimit, let id = same.first?.id, let render = short[id] ?? long[id],
+            let plan = render.shareable?.plan, mayBeLong || !costs.isLong(together + [render.work])
+        {
+            _ = same.popFirst()
+            ids.append(id)
             plans.append(plan)
             together.append(render.work)
         }
-        guard let shared = SharedDecode(of: plans, named: mine.digest), shared.includes(mine.plan) else {
-            return (first, Self())
+        let shared = SharedDecode(of: plans, named: mine.digest).flatMap { $0.includes(mine.plan) ? $0 : nil }
+        for (id, plan) in zip(ids, plans.dropFirst()) {
+            if shared?.includes(plan) == true {
+                short.move(id, to: &others)
+                long.move(id, to: &others)
+            } else {
+                same[id] = id
+            }
         }
-        first.share(shared)
-        var looked = 1
-        var others = removeFirst { other in
-            guard let other = other.shareable, other.digest == mine.digest, looked < plans.count else { return false }
-            looked += 1
-            return shared.includes(other.plan)
+        if !same.isEmpty { byDigest[mine.digest] = same }
+        if let shared {
+            first.share(shared)
+            others.update { $0.share(shared) }
         }
-        others.update { $0.share(shared) }
         return (first, others)
+    }
+
+    /// The render that is next; nil if none may begin.
+    private mutating func next(_ costs: RenderCosts, mayBeLong: Bool) -> UInt64? {
+        let isOldests = (turn + 1) % Self.oldestEvery == 0
+        func first(_ lane: Lane) -> UInt64? { isOldests ? lane.oldest : lane.mostUrgent?.id }
+        // Their expected costs may have changed since they were pushed.
+        while let id = first(short), let render = short[id], costs.isLong(render.work) { short.move(id, to: &long) }
+        while let id = first(long), let render = long[id], !costs.isLong(render.work) { long.move(id, to: &short) }
+        guard mayBeLong, let other = first(long) else { return first(short) }
+        guard let one = first(short) else { return other }
+        if isOldests { return min(one, other) }
+        return short.mostUrgent!.priority >= long.mostUrgent!.priority ? one : other
     }
 }

@@ -22,17 +22,17 @@ final class PoolCore: Sendable {
         /// Whether the render that runs is long, by itself or together with those gathered with it.
         var isLong = false
         /// Renders that share the decode of its last one, and follow it on its worker.
-        var gathered = UrgencyQueue<PendingRender>()
+        var gathered = UrgencyQueue<PendingRender>(oldestEvery: 4)
     }
 
     /// The one render that a slow original may have at a time, and those that wait for it to end.
     private struct Turn {
         var holder: UInt64
-        var waiting: [PendingRender] = []
+        var waiting = UrgencyQueue<PendingRender>(oldestEvery: 1)
     }
 
     private struct State {
-        var queue = UrgencyQueue<PendingRender>()
+        var queue = RenderQueue<PendingRender>()
         /// Slots whose threads have not ended, by number, from 0.
         var slots: [Int: Slot] = [:]
         var lastSlot = -1
@@ -86,7 +86,7 @@ final class PoolCore: Sendable {
         let refusal = state.withLock { state -> RenderError? in
             if pending.isCancelled { return PendingRender.cancelled }
             if state.isClosing { return Self.closed }
-            state.queue.push(pending, id: pending.id, priority: pending.priority)
+            state.queue.push(pending, id: pending.id, priority: pending.priority, state.costs)
             offer(&state)
             guard !state.slots.isEmpty else {
                 _ = state.queue.remove(id: pending.id)
@@ -126,9 +126,8 @@ final class PoolCore: Sendable {
             for index in state.slots.keys {
                 if let waiting = state.slots[index]?.gathered.remove(id: pending.id) { return waiting }
             }
-            for (original, turn) in state.turns {
-                guard let index = turn.waiting.firstIndex(where: { $0.id == pending.id }) else { continue }
-                return state.turns[original]?.waiting.remove(at: index)
+            for original in state.turns.keys {
+                if let waiting = state.turns[original]?.waiting.remove(id: pending.id) { return waiting }
             }
             state.slots.values.first { $0.running == pending.id }?.slot.wake()
             return nil
@@ -274,7 +273,7 @@ final class PoolCore: Sendable {
             return next
         }
         state.slots[index]?.isLong = false
-        let next = state.queue.popGathering(state.costs, mayBeLong: state.long < longLimit)
+        let next = state.queue.pop(state.costs, mayBeLong: state.long < longLimit)
         guard let (next, others) = next else { return nil }
         state.slots[index]?.gathered = others
         state.slots[index]?.isLong = state.costs.isLong([next.work] + others.elements.map(\.work))
@@ -404,7 +403,7 @@ final class PoolCore: Sendable {
                 // If it is cancelled, it is not looked for here any more; its slot ends it.
                 if pending.isCancelled { return (nil, .admitted(nil)) }
                 pending.shareNothing()
-                state.turns[original]?.waiting.append(pending)
+                state.turns[original]?.waiting.push(pending, id: pending.id, priority: 0)
                 return (nil, .waits)
             }
             guard turn != nil || state.quarantine.isSlow(original, now: now) else { return (nil, .admitted(nil)) }
@@ -431,14 +430,12 @@ final class PoolCore: Sendable {
 
     /// Puts the render that has waited longest for a slow original back into the queue.
     private static func passTurn(_ state: inout State, _ original: Quarantine.Fingerprint) {
-        guard var turn = state.turns[original], !turn.waiting.isEmpty else {
+        guard let next = state.turns[original]?.waiting.pop() else {
             state.turns[original] = nil
             return
         }
-        let next = turn.waiting.removeFirst()
-        turn.holder = next.id
-        state.turns[original] = turn
-        state.queue.push(next, id: next.id, priority: next.priority)
+        state.turns[original]?.holder = next.id
+        state.queue.push(next, id: next.id, priority: next.priority, state.costs)
         _ = wakeIdle(&state)
     }
 

@@ -19,11 +19,9 @@ import Variants
     }
 
     /// The loads in the order in which they begin, one at a time.
-    private static func order(
-        _ queue: inout LoaderQueue, _ priority: (LoaderQueue.Member) -> RequestPriority = { _ in .normal }
-    ) -> [LoaderQueue.Member] {
+    private static func order(_ queue: inout LoaderQueue) -> [LoaderQueue.Member] {
         var order: [LoaderQueue.Member] = []
-        while let members = queue.next(priority: priority) {
+        while let members = queue.next() {
             order += members
             for member in members { queue.end(member) }
         }
@@ -53,7 +51,9 @@ import Variants
             var queue = Self.queue { if isNewestFirst { $0.order = .newestFirst } }
             for member in 1...3 { _ = queue.add(UInt64(member), Self.key("p\(member)"), isPrefetch: true) }
             for member in 4...7 { _ = queue.add(UInt64(member), Self.key("\(member)"), isPrefetch: false) }
-            let order = Self.order(&queue) { $0 == 5 ? .high : $0 == 6 ? .low : .normal }
+            queue.setPriority(5, .high)
+            queue.setPriority(6, .low)
+            let order = Self.order(&queue)
             #expect(order == [5] + (isNewestFirst ? [7, 4] : [4, 7]) + [6, 1, 2, 3])
         }
     }
@@ -65,10 +65,10 @@ import Variants
         _ = queue.add(4, Self.key("a"), isPrefetch: false)
         #expect(queue.statistics.waiting == 2 && queue.statistics.prefetches == 0)
         // Asked for later than the other.
-        #expect(queue.next { _ in .normal } == [3])
-        #expect(queue.next { _ in .normal } == nil)
+        #expect(queue.next() == [3])
+        #expect(queue.next() == nil)
         queue.end(3)
-        #expect(queue.next { _ in .normal } == [1, 2, 4])
+        #expect(queue.next() == [1, 2, 4])
         // One that joins what runs begins at once.
         #expect(queue.add(5, Self.key("a"), isPrefetch: true).beginsNow)
         for member in [1, 2, 4] as [UInt64] { queue.end(member) }
@@ -85,10 +85,10 @@ import Variants
             }
             for member in 1...9 { _ = queue.add(UInt64(member), Self.key("\(member)"), isPrefetch: true) }
             var begun = 0
-            while queue.next(priority: { _ in .low }) != nil { begun += 1 }
+            while queue.next() != nil { begun += 1 }
             #expect(begun == count)
             _ = queue.add(10, Self.key("10"), isPrefetch: false)
-            #expect((queue.next { _ in .normal } == [10]) == (count < 4))
+            #expect((queue.next() == [10]) == (count < 4))
         }
     }
 
@@ -101,18 +101,18 @@ import Variants
         for member in 2...4 {
             #expect(queue.add(UInt64(member), Self.key("\(member)"), isPrefetch: false).superseded == [])
         }
-        #expect(queue.next { _ in .normal } == [2])
-        #expect(queue.next { _ in .normal } == [3])
+        #expect(queue.next() == [2])
+        #expect(queue.next() == [3])
         #expect(queue.add(5, Self.key("5"), isPrefetch: false).superseded == [4])
         #expect(queue.add(6, Self.key("5"), isPrefetch: false).superseded == [])
         #expect(queue.add(7, Self.key("7"), isPrefetch: false).superseded == [5, 6])
-        #expect(queue.next { _ in .normal } == nil)
+        #expect(queue.next() == nil)
         var full = Self.queue {
             $0.loads = 2
             $0.window = 2
         }
         for member in 1...2 { _ = full.add(UInt64(member), Self.key("\(member)"), isPrefetch: false) }
-        while full.next(priority: { _ in .normal }) != nil {}
+        while full.next() != nil {}
         #expect(full.add(3, Self.key("3"), isPrefetch: false).superseded == [1])
         #expect(full.statistics.superseded == 1 && full.statistics.running == 1 && full.statistics.waiting == 1)
     }
@@ -145,7 +145,7 @@ import Variants
     @Test func `all end at once`() {
         var queue = Self.queue { $0.loads = 2 }
         for member in 1...5 { _ = queue.add(UInt64(member), Self.key("\(member)"), isPrefetch: member > 3) }
-        #expect(queue.next { _ in .normal } == [1])
+        #expect(queue.next() == [1])
         queue.suspend(true)
         queue.removeAll()
         let statistics = queue.statistics
@@ -153,7 +153,7 @@ import Variants
         #expect(statistics.isSuspended && queue.members.isEmpty)
         queue.end(1)
         queue.suspend(false)
-        #expect(queue.statistics.ended == 5 && queue.next { _ in .normal } == nil)
+        #expect(queue.statistics.ended == 5 && queue.next() == nil)
     }
 
     @Test func `no share of prefetches makes it stop`() {
@@ -164,7 +164,7 @@ import Variants
             }
             for member in 1...3 { _ = queue.add(UInt64(member), Self.key("\(member)"), isPrefetch: true) }
             var begun = 0
-            while queue.next(priority: { _ in .low }) != nil { begun += 1 }
+            while queue.next() != nil { begun += 1 }
             #expect(begun == (share == .infinity ? 2 : 1))
         }
     }
@@ -173,9 +173,9 @@ import Variants
         var queue = Self.queue()
         _ = queue.add(1, Self.key("a"), isPrefetch: false)
         queue.suspend(true)
-        #expect(queue.next { _ in .high } == nil && queue.statistics.isSuspended)
+        #expect(queue.next() == nil && queue.statistics.isSuspended)
         queue.suspend(false)
-        #expect(queue.next { _ in .high } == [1])
+        #expect(queue.next() == [1])
     }
 
     @Test(arguments: 0..<1000) func `any schedule keeps the bounds and begins each load once`(seed: Int) {
@@ -192,7 +192,9 @@ import Variants
             switch random.below(6) {
             case 0...2:
                 let isPrefetch = random.below(3) == 0
-                let added = queue.add(member, Self.key("\(random.below(8))"), isPrefetch: isPrefetch)
+                let added = queue.add(
+                    member, Self.key("\(random.below(8))"), isPrefetch: isPrefetch,
+                    priority: member % 3 == 0 ? .high : .normal)
                 open.insert(member)
                 if added.beginsNow { begun.insert(member) }
                 for old in added.superseded { #expect(open.remove(old) != nil && old != member) }
@@ -208,7 +210,7 @@ import Variants
             case 4: queue.suspend(random.below(2) == 0)
             default: break
             }
-            while let members = queue.next(priority: { $0 % 3 == 0 ? .high : .normal }) {
+            while let members = queue.next() {
                 for member in members {
                     #expect(open.contains(member) && begun.insert(member).inserted)
                 }
@@ -218,7 +220,7 @@ import Variants
         queue.suspend(false)
         // Whatever ends, the rest begins.
         while let member = open.filter({ begun.contains($0) }).min() ?? open.min() {
-            while let members = queue.next(priority: { _ in .normal }) {
+            while let members = queue.next() {
                 for member in members { #expect(begun.insert(member).inserted) }
             }
             #expect(begun.contains(member) || open.contains { begun.contains($0) })

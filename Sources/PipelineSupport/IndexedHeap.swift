@@ -1,0 +1,70 @@
+/// A binary heap that finds its members by number, so that any of them can be changed or removed.
+///
+/// Each call takes at most a multiple of log n comparisons, and a removed member leaves nothing behind.
+package struct IndexedHeap<Key: Comparable> {
+    private var members: [(id: UInt64, key: Key)] = []
+    private var places: [UInt64: Int] = [:]
+
+    package init() {}
+
+    package var count: Int { members.count }
+    package var isEmpty: Bool { members.isEmpty }
+    /// The member with the least key.
+    package var first: (id: UInt64, key: Key)? { members.first }
+
+    /// The key of a member; nil for other numbers. Setting it adds, moves or removes the member.
+    package subscript(id: UInt64) -> Key? {
+        get { places[id].map { members[$0].key } }
+        set {
+            switch (places[id], newValue) {
+            case (nil, nil): return
+            case (nil, let key?):
+                places[id] = members.count
+                members.append((id, key))
+                settle(members.count - 1)
+            case (let place?, let key?):
+                members[place].key = key
+                settle(place)
+            case (let place?, nil):
+                places[id] = nil
+                let last = members.removeLast()
+                guard place < members.count else { return }
+                members[place] = last
+                places[last.id] = place
+                settle(place)
+            }
+        }
+    }
+
+    /// Removes the member with the least key and returns its number.
+    package mutating func popFirst() -> UInt64? {
+        guard let id = first?.id else { return nil }
+        self[id] = nil
+        return id
+    }
+
+    /// Moves the member at a place towards the root or the leaves until its key is in order.
+    private mutating func settle(_ start: Int) {
+        var place = start
+        while place > 0, members[place].key < members[(place - 1) / 2].key {
+            swap(place, (place - 1) / 2)
+            place = (place - 1) / 2
+        }
+        guard place == start else { return }
+        while 2 * place + 1 < members.count {
+            var child = 2 * place + 1
+            if child + 1 < members.count, members[child + 1].key < members[child].key { child += 1 }
+            guard members[child].key < members[place].key else { return }
+            swap(place, child)
+            place = child
+        }
+    }
+
+    private mutating func swap(_ a: Int, _ b: Int) {
+        members.swapAt(a, b)
+        places[members[a].id] = a
+        places[members[b].id] = b
+    }
+}
+
+extension IndexedHeap: Sendable where Key: Sendable {}
