@@ -38,6 +38,9 @@ final class BodyCollector: @unchecked Sendable {
         bytes.reserveCapacity(min(length, folder != nil && length > spoolBytes ? 2 * Self.gathered : 1 << 20))
     }
 
+    /// Keeps less in memory if there is a folder, for one of many transfers.
+    func keepLittle() { spoolBytes = min(spoolBytes, Self.gathered) }
+
     /// Appends a piece; false if what is in the file is lost.
     func append(_ piece: UnsafeRawBufferPointer) -> Bool {
         bytes.append(contentsOf: piece)

@@ -253,7 +253,9 @@ private func openSocket(
         // Both families keep the port at the same offset.
         return (IPAddress(pointer), Int(UInt16(bigEndian: raw.loadUnaligned(fromByteOffset: 2, as: UInt16.self))))
     }
-    guard transfer.admits(ip, port: port), let ip, transfer.request.hooks.dials(ip, port) else { return -1 }
+    guard transfer.admits(ip, port: port), let ip, transfer.enters(ip), transfer.request.hooks.dials(ip, port) else {
+        return -1
+    }
     return socket(address.pointee.family, address.pointee.socktype | closeOnExec, address.pointee.`protocol`)
 }
 
@@ -262,8 +264,8 @@ private func beforeRequest(
     _ context: UnsafeMutableRawPointer?, _ peer: UnsafeMutablePointer<CChar>?, _ own: UnsafeMutablePointer<CChar>?,
     _ port: Int32, _ ownPort: Int32
 ) -> Int32 {
-    guard let easy = easy(context), let transfer = easy.transfer, let peer, easy.admits(peer, port: port) else {
-        return CURL_PREREQFUNC_ABORT
-    }
+    guard let easy = easy(context), let transfer = easy.transfer, let peer, easy.admits(peer, port: port),
+        transfer.enters(IPAddress(String(cString: peer)))
+    else { return CURL_PREREQFUNC_ABORT }
     return transfer.connected(now: SystemClock.monotonic.seconds) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
 }

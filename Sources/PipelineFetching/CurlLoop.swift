@@ -138,8 +138,9 @@ final class CurlLoop: @unchecked Sendable {
             }
             for transfer in news.arrivals {
                 admission.add(
-                    transfer, id: transfer.id, origin: transfer.origin, priority: transfer.urgency,
-                    mayGiveWay: transfer.request.method == "GET")
+                    transfer, id: transfer.id, origin: transfer.origin, address: transfer.address,
+                    priority: transfer.urgency, mayGiveWay: transfer.request.method == "GET",
+                    now: SystemClock.monotonic.seconds)
             }
             for transfer in news.raises { admission.raise(transfer.id, to: transfer.urgency) }
             if news.isStopping { break }
@@ -218,7 +219,9 @@ final class CurlLoop: @unchecked Sendable {
         guard easy.prepare(transfer) else {
             return refuse(transfer, .transport, "libcurl rejects a required option; a newer version is needed")
         }
-        transfer.start(now: SystemClock.monotonic.seconds)
+        transfer.joins = { [unowned self, unowned transfer] in admission.connect(transfer.id, to: $0) }
+        transfer.start(
+            isCrowded: admission.underWayCount > 5 * configuration.slots, now: SystemClock.monotonic.seconds)
         active[easy.handle] = easy
         let status = curl_multi_add_handle(multi, easy.handle)
         if status != CURLM_OK {
@@ -239,7 +242,12 @@ final class CurlLoop: @unchecked Sendable {
             guard message.pointee.msg == CURLMSG_DONE, let handle = message.pointee.easy_handle,
                 let easy = active[handle], let transfer = easy.transfer
             else { continue }
-            if !transfer.hasEnough, let error = FetchError(ccurl_message_result(message), transfer, handle: handle) {
+            if transfer.mustWait, !transfer.isConnected, ccurl_message_result(message) != CURLE_OK {
+                release(easy)
+                admission.putBack(transfer.id, priority: transfer.urgency)
+            } else if !transfer.hasEnough,
+                let error = FetchError(ccurl_message_result(message), transfer, handle: handle)
+            {
                 finish(easy, .failure(transfer.keepingPart(error)))
             } else {
                 finish(easy, transfer.response())
@@ -269,8 +277,8 @@ final class CurlLoop: @unchecked Sendable {
                     FetchError(
                         .timeout, transfer.request.url,
                         """
-                        slow for \(Int(seconds.rounded())) s, it gave way to others that waited (`fetch.slots` and four \
-                        times as many slow transfers were under way)
+                        slow for \(Int(seconds.rounded())) s, it gave way to another origin (\(admission.limit) transfers \
+                        were under way, the most that `fetch.slots` allows)
                         """)))
             admit()
         }
@@ -287,12 +295,16 @@ final class CurlLoop: @unchecked Sendable {
 
     private func finish(_ easy: CurlEasy, _ result: Result<RawResponse, FetchError>) {
         guard let transfer = easy.transfer else { return }
+        release(easy)
+        admission.end(transfer.id)
+        ended.append((transfer, result))
+    }
+
+    private func release(_ easy: CurlEasy) {
         curl_multi_remove_handle(multi, easy.handle)
         active[easy.handle] = nil
-        admission.end(transfer.id)
         easy.reset()
         idle.append(easy)
-        ended.append((transfer, result))
     }
 }
 

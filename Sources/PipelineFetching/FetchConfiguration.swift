@@ -3,8 +3,11 @@ public import PipelineSupport
 /// Settings for fetching. Every limit exists because an origin may be slow, broken or hostile.
 public struct FetchConfiguration: Sendable, Hashable {
     /// Concurrent transfers that receive; further ones wait. Default 16: enough to hide latency, few enough to be polite.
-    /// Slow ones, which a second brought less than ten times `stallRate`, are counted apart, up to four times as many.
-    /// Beyond that the one that has been slow longest fails if another waits, after a quarter of `headerSeconds`.
+    ///
+    /// Transfers that a second brought less than ten times `stallRate` do not count, nor does the first one of an origin
+    /// that has waited half a second. In all 32 times as many may be under way, at most 1,024 more than `slots`, and a
+    /// quarter of these in one network (/24 or /48). Beyond that the one that has been slow longest fails if an origin
+    /// without any waits, after a quarter of `headerSeconds`.
     public var slots = 16
     /// Concurrent transfers to one origin, slow ones included; further ones wait. Default 6, as browsers do.
     public var perHost = 6
@@ -33,8 +36,9 @@ public struct FetchConfiguration: Sendable, Hashable {
     /// Bytes that files of bodies leave free on the file system of `spoolFolder`; what would leave less stays in memory.
     /// An `ImagePipeline` uses the floor of its disk tiers (`disk.freeSpace`).
     package var spoolFloor = 0
-    /// Bytes of a body kept in memory before the rest streams to a file. Default 4 MiB: most photographs stay below,
-    /// and all transfers together take no more than 320 MiB.
+    /// Bytes of a body kept in memory before the rest streams to a file. Default 4 MiB: most photographs stay below. A
+    /// transfer that begins while five times `slots` are under way keeps at most 256 KiB, so that all together take no
+    /// more than 550 MiB.
     public var spoolBytes = 4 << 20
     /// The most field lines in a head; further ones are a flood, and their cost grows faster than their number.
     static let fieldLimit = 1000
@@ -70,6 +74,9 @@ public struct FetchConfiguration: Sendable, Hashable {
     public var retrySeconds = 0.2
     /// The longest `Retry-After` waited for, in seconds; a longer one ends the attempts. Default 5.
     public var retryAfterLimitSeconds = 5.0
+
+    /// The most transfers under way.
+    static func transferLimit(slots: Int) -> Int { slots + min(31 * slots, 1024) }
 
     /// The bytes of a body that an attempt must add to count as progress.
     var leastProgress: Int { max(1, Int(Double(stallRate) * stallSeconds)) }

@@ -62,6 +62,14 @@ package enum IPAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// The first address of its network: of the /24 of an IPv4 address, also of a mapped one, or the /48 of an IPv6 one.
+    var network: IPAddress {
+        switch AddressPolicy.mapped(self) ?? self {
+        case .v4(let value): .v4(value & ~0xFF)
+        case .v6(let high, _): .v6(high & ~0xFFFF, 0)
+        }
+    }
+
     /// Number of leading bits in which two addresses of one family agree; nil for different families.
     func commonPrefix(_ other: IPAddress) -> Int? {
         switch (self, other) {

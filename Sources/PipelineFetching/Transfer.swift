@@ -83,8 +83,14 @@ final class Transfer: @unchecked Sendable {
     var configuration: FetchConfiguration { settings.configuration }
     /// Scheme, host and port; slots and rate are counted for each origin.
     let origin: String
+    /// The address that the URL names; nil if it names a host.
+    let address: IPAddress?
     /// Whether the transfer goes through the proxy. Those to link-local addresses, where clouds have credentials, do not.
     let usesProxy: Bool
+    /// Called with the address that is about to be connected to, or is; false if it has to wait.
+    var joins: (IPAddress) -> Bool = { _ in true }
+    /// Whether the network of the last address has all it may have. The transfer is then put back into the queue.
+    private(set) var mustWait = false
     /// Set from any thread; a cancellation may come before the submission.
     let isCancelled = Atomic(false)
     private let outcome = Mutex(Outcome.open)
@@ -129,12 +135,13 @@ final class Transfer: @unchecked Sendable {
         origin = request.url.origin
         let configuration = settings.configuration
         let named = AddressPolicy.named(request.url)
+        address = named.count == 1 && configuration.proxy == nil && configuration.unixSocket == nil ? named[0] : nil
         usesProxy = configuration.proxy != nil && !named.contains { AddressPolicy.classify($0) == .linkLocal }
         body = BodyCollector(
             folder: configuration.spoolFolder, spoolBytes: configuration.spoolBytes, floor: configuration.spoolFloor)
     }
 
-    /// Its name, larger than those of the transfers that were made earlier.
+    /// Its name. Names ascend in the order of creation.
     let id = lastID.add(1, ordering: .relaxed).newValue
     private static let lastID = Atomic<UInt64>(0)
 
@@ -145,7 +152,11 @@ final class Transfer: @unchecked Sendable {
     func raise(to priority: UInt8) { self.priority.max(priority, ordering: .relaxed) }
 
     /// Marks the start, from which limits count.
-    func start(now: Double) {
+    ///
+    /// - Parameter isCrowded: whether so many are under way that each keeps little in memory.
+    func start(isCrowded: Bool = false, now: Double) {
+        mustWait = false
+        if isCrowded { body.keepLittle() }
         startedAt = now
         requestTime = SystemClock.unix.seconds
     }
@@ -193,6 +204,8 @@ final class Transfer: @unchecked Sendable {
         return false
     }
 
+    /// Whether the request was or may have been sent.
+    var isConnected: Bool { connectedAt != nil }
     /// Whether the head of the final response was complete.
     var hasHead: Bool { headAt != nil }
 
@@ -235,6 +248,13 @@ final class Transfer: @unchecked Sendable {
         if isAdmitted || settings.addresses.allows(address, port: port) { return true }
         refused.append(address)
         return false
+    }
+
+    /// Whether its network has room for it. A proxy and a socket stand for any number of origins.
+    func enters(_ address: IPAddress?) -> Bool {
+        guard let address, !usesProxy, configuration.unixSocket == nil else { return true }
+        mustWait = !joins(address)
+        return !mustWait
     }
 
     /// Called when connected, TLS included, just before the request is sent. Returns false to prevent that.

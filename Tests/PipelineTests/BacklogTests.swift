@@ -84,6 +84,50 @@ import Testing
         #expect(backlog.count == 0)
     }
 
+    @Test func `one network has an eighth of all, and beside many origins a few of each find room`() async throws {
+        let (backlog, gate) = (Backlog("fetches", limit: 10), Gate())
+        var working: [Task<Void, any Error>] = []
+        func begin(_ origin: String, _ network: String, _ count: Int) async {
+            for _ in 0..<count {
+                let before = backlog.count
+                working.append(
+                    Task {
+                        try await backlog.run(.normal, of: origin, in: network) { () async throws(PipelineError) in
+                            try await gate.pass()
+                        }
+                    })
+                await waitOrRecord { backlog.count == before }
+            }
+        }
+        func refusal(_ origin: String, _ network: String) async -> String? {
+            do throws(PipelineError) {
+                try await backlog.run(.normal, of: origin, in: network) { () async throws(PipelineError) in }
+                return nil
+            } catch {
+                return error.message
+            }
+        }
+        // Normal work of one network has room for nine.
+        for number in 0..<3 { await begin("http://10.0.0.\(number)", "10.0.0.0", 3) }
+        #expect(
+            await refusal("http://10.0.0.9", "10.0.0.0")
+                == "9 fetches from 10.0.0.0 are in progress or waiting; try again in 1 s")
+        for number in 1..<5 { await begin("http://10.0.\(number).1", "10.0.\(number).0", 6) }
+        // Of all networks there are 33 of 72, and then as many as 36 for all, and more for those that have few.
+        await begin("http://10.0.5.1", "10.0.5.0", 4)
+        #expect(
+            await refusal("http://10.0.5.1", "10.0.5.0") == "37 fetches are in progress or waiting; try again in 1 s")
+        for number in 6..<17 { await begin("http://10.0.\(number).1", "10.0.\(number).0", 3) }
+        await begin("http://other.example", "other.example", 2)
+        #expect(backlog.count == 72)
+        #expect(
+            await refusal("http://new.example", "new.example")
+                == "72 fetches are in progress or waiting; try again in 1 s")
+        gate.open()
+        for task in working { try await task.value }
+        #expect(backlog.count == 0 && backlog.refused == 3)
+    }
+
     /// Holds what is asked of `/held`; answers the rest.
     private struct HoldingTransport: Transport {
         let asks: AsyncStream<Void>.Continuation

@@ -48,7 +48,7 @@ import Testing
         func admission(_ count: Int) -> TransferAdmission<Int> {
             var admission = TransferAdmission<Int>(FetchConfiguration())
             for id in 0..<count {
-                admission.add(id, id: UInt64(id), origin: "http://\(id % origins).test", priority: 5)
+                admission.add(id, id: UInt64(id), origin: "http://\(id % origins).test", priority: 5, now: 0)
             }
             return admission
         }

@@ -1,21 +1,25 @@
 import Glibc
 
-/// A port of 127.0.0.1 that refuses connections. It is bound but not listening, so that no other process can acquire
+/// A port of a loopback address that refuses connections. It is bound but not listening, so that no other process can acquire
 /// it.
 public final class RefusingPort: Sendable {
     private let descriptor: Int32
     /// The port number.
     public let port: Int
+    private let host: String
 
     /// Binds a port that the system chooses.
     ///
-    /// - Parameter listens: whether it accepts connections after all, and reads nothing.
-    public init(listens: Bool = false) throws(OriginError) {
+    /// - Parameters:
+    ///   - host: an IPv4 address of the loopback interface, `127.0.0.1` by default.
+    ///   - listens: whether it accepts connections after all, and reads nothing.
+    public init(host: String = "127.0.0.1", listens: Bool = false) throws(OriginError) {
+        self.host = host
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw OriginError("cannot open a socket", errno) }
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
-        inet_pton(AF_INET, "127.0.0.1", &address.sin_addr)
+        inet_pton(AF_INET, host, &address.sin_addr)
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let fd = descriptor
         let status = withUnsafeMutablePointer(to: &address) { pointer in
@@ -34,5 +38,5 @@ public final class RefusingPort: Sendable {
     deinit { close(descriptor) }
 
     /// The absolute URL of a path on this port.
-    public func url(_ path: String) -> String { "http://127.0.0.1:\(port)\(path)" }
+    public func url(_ path: String) -> String { "http://\(host):\(port)\(path)" }
 }

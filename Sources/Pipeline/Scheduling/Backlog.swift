@@ -5,13 +5,18 @@ import Synchronization
 final class Backlog: Sendable {
     private struct State {
         var count = 0
-        /// The same for each origin.
-        var ofOrigin: [String: Int] = [:]
+        /// The counts of each origin and of each network.
+        var (ofOrigin, ofNetwork) = ([String: Int](), [String: Int]())
         var refused = 0
         /// Seconds between ends of work while some was left, a moving average.
         var interval = 0.0
         var lastEnd: ContinuousClock.Instant?
     }
+
+    /// All networks together have this many times the room of one.
+    private static let networks = 8
+    /// An origin with this much work may not use the second half of that room. So others find some beside many slow ones.
+    private static let few = 4
 
     private let what: String
     private let limit: Int?
@@ -37,30 +42,37 @@ final class Backlog: Sendable {
     ///     room.
     ///   - origin: the origin that the work is for, which may take three quarters of that, so that one that is slow leaves
     ///     room for others; nil for work that is for none.
+    ///   - network: the origin's network (`SourceURL.network`), which has `limit` for itself; nil if `limit` is for all.
     /// - Throws: `overloaded`, with the time in which the backlog should be done; else what the work throws.
     func run<Value>(
-        _ priority: RequestPriority, of origin: String? = nil, _ work: () async throws(PipelineError) -> Value
+        _ priority: RequestPriority, of origin: String? = nil, in network: String? = nil,
+        _ work: () async throws(PipelineError) -> Value
     ) async throws(PipelineError) -> Value {
-        try enter(priority, origin)
-        defer { leave(origin) }
+        try enter(priority, origin, network)
+        defer { leave(origin, network) }
         return try await work()
     }
 
-    private func enter(_ priority: RequestPriority, _ origin: String?) throws(PipelineError) {
+    private func enter(_ priority: RequestPriority, _ origin: String?, _ network: String?) throws(PipelineError) {
         guard let limit else { return state.withLock { $0.count += 1 } }
         let share = Self.share(limit, priority)
         let refusal = state.withLock { state -> PipelineError? in
             let own = origin.flatMap { state.ofOrigin[$0] } ?? 0
-            guard state.count < share, own < share - share / 4 else {
+            let near = network.map { state.ofNetwork[$0] ?? 0 } ?? state.count
+            let most = network == nil ? share : share * Self.networks / (own < Self.few ? 1 : 2)
+            guard state.count < most, near < share, own < share - share / 4 else {
                 state.refused += 1
                 let seconds = Int((Double(state.count) * state.interval).rounded(.up))
-                let whose = state.count < share ? origin.map { "\(own) \(what) from \($0)" } : nil
+                var whose: String?
+                if let network, state.count < most { whose = "\(near) \(what) from \(network)" }
+                if let origin, near < share, state.count < most { whose = "\(own) \(what) from \(origin)" }
                 return .overloaded(
                     "\(whose ?? "\(state.count) \(what)") are in progress or waiting",
                     retryAfter: min(max(1, seconds), 60))
             }
             state.count += 1
             if let origin { state.ofOrigin[origin] = own + 1 }
+            if let network { state.ofNetwork[network] = near + 1 }
             return nil
         }
         if let refusal { throw refusal }
@@ -74,7 +86,7 @@ final class Backlog: Sendable {
         }
     }
 
-    private func leave(_ origin: String?) {
+    private func leave(_ origin: String?, _ network: String?) {
         let now = ContinuousClock.now
         state.withLock { state in
             if let last = state.lastEnd {
@@ -83,6 +95,7 @@ final class Backlog: Sendable {
             }
             state.count -= 1
             if let origin, let own = state.ofOrigin[origin] { state.ofOrigin[origin] = own > 1 ? own - 1 : nil }
+            if let network, let own = state.ofNetwork[network] { state.ofNetwork[network] = own > 1 ? own - 1 : nil }
             // An idle time is not part of the average.
             state.lastEnd = state.count == 0 ? nil : now
         }

@@ -72,7 +72,8 @@ extension FetchStage {
         asked.traceFields = traceFields()
         let answer: Result<FetchedResponse, FetchError>
         do throws(PipelineError) {
-            answer = try await backlog.run(admitted.request.priority, of: admitted.url.origin) { [asked] in
+            let url = admitted.url
+            answer = try await backlog.run(admitted.request.priority, of: url.origin, in: url.network) { [asked] in
                 do throws(FetchError) {
                     return .success(try await admitted.transport.fetch(asked, onProgress: admitted.onProgress))
                 } catch {

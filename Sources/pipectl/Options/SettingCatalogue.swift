@@ -52,8 +52,8 @@ enum SettingCatalogue {
             isSecret: true),
         Setting(
             "fetch.slots", \.pipeline.fetch.slots, .integer(1...4096),
-            "transfers at once that receive; enough to hide latency, few enough to be polite; four times as many slow "
-                + "ones besides"),
+            "transfers at once that receive; enough to hide latency, few enough to be polite; 32 times as many with slow "
+                + "ones and first ones of origins"),
         Setting(
             "fetch.perHost", \.pipeline.fetch.perHost, .integer(1...4096),
             "transfers at once to one origin, as browsers do"),
@@ -221,7 +221,7 @@ enum SettingCatalogue {
             "growth of a worker's address space; what would need more, judging by its header, is refused"),
         Setting(
             "server.queue", \.pipeline.queue, .integerOrZero(0...1_000_000),
-            "fetches in progress and waiting, and as many renders; beyond it 503 with Retry-After; 0: no bound",
+            "renders in progress and waiting, and as many fetches from each network; beyond it 503 with Retry-After; 0: no bound",
             unlessServing: OtherDefault(nil, as: "0", "a run bounds its own requests; so does the library's caller")),
         Setting("limits.steps", \.stepLimit, .integer(1...32), "steps of a recipe"),
     ]

@@ -42,19 +42,85 @@ struct SlowOriginTests {
         }
     }
 
-    @Test func `when all are slow and another waits, the one that has been slow longest fails`() async throws {
-        let slow = try (0..<5).map { _ in try LoopbackOrigin { _ in .hang } }
+    @Test(arguments: [750, 5_000]) func `origins that drip do not hold up another one`(bytes: Int) async throws {
+        // Every 50 ms: 15 and 100 kB/s.
+        let slow = try (0..<12).map { number in
+            try LoopbackOrigin(host: "127.1.\(number).1") { _ in
+                .raw(
+                    "HTTP/1.1 200 OK\r\nContent-Length: 90000000\r\n\r\n",
+                    then: [.slowly([UInt8](repeating: 65, count: bytes), milliseconds: 50)])
+            }
+        }
         defer { for origin in slow { origin.stop() } }
+        try await withOrigin {
+            $0.slots = 4
+        } handler: { _ in
+            .response(200)
+        } _: { good, transport in
+            let ended = Atomic<Int>(0)
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<36 {
+                    let request = FetchRequest(url: try SourceURL(slow[number % 12].url("/\(number)")))
+                    group.addTask { @Sendable in
+                        _ = try? await transport.fetch(request)
+                        ended.add(1, ordering: .relaxed)
+                    }
+                }
+                try await waitWhile { slow.reduce(0) { $0 + $1.requests.count } < 4 }
+                let response = try await transport.fetch(FetchRequest(url: SourceURL(good.url("/"))))
+                #expect(response.status == 200 && ended.load(ordering: .relaxed) == 0)
+                group.cancelAll()
+            }
+        }
+    }
+
+    @Test func `a name that leads to a network with all it may have waits until that has room`() async throws {
+        let silent = try RefusingPort(host: "127.1.0.1", listens: true)
+        let honest = try LoopbackOrigin(host: "127.1.0.2", port: UInt16(silent.port)) { _ in .response(200) }
+        defer { honest.stop() }
+        let looked = Mutex<[String: Int]>([:])
+        var hooks = TransportHooks()
+        hooks.addresses = { host, _ in
+            looked.withLock { $0[host, default: 0] += 1 }
+            return [host == "honest.test" ? "127.1.0.2" : "127.1.0.1"]
+        }
+        var configuration = FetchConfiguration()
+        // 32 transfers in all, and eight in one network.
+        configuration.slots = 1
+        configuration.allowPrivateAddresses = .all
+        (configuration.headerSeconds, configuration.totalSeconds) = (300, 300)
+        let transport = CurlTransport(configuration, hooks: hooks)
+        defer { transport.shutdown() }
+        let fetch = { @Sendable (host: String) in
+            let url = try SourceURL("http://\(host).test:\(silent.port)/")
+            return try await transport.fetch(FetchRequest(url: url)).status
+        }
+        let holding = (0..<8).map { number in Task { try await fetch("silent\(number)") } }
+        try await waitWhile { looked.withLock { $0.count } < 8 }
+        let waiting = Task { try await fetch("honest") }
+        try await waitWhile { looked.withLock { $0["honest.test"] } == nil || transport.waiting == 0 }
+        #expect(honest.connections == 0)
+        holding[3].cancel()
+        #expect(try await waiting.value == 200)
+        #expect(looked.withLock { $0["honest.test"] } == 2 && transport.waiting == 0)
+        for task in holding { task.cancel() }
+        for task in holding { _ = try? await task.value }
+    }
+
+    @Test func `at the limit the one that has been slow longest gives way to an origin without any`() async throws {
+        let first = try LoopbackOrigin { _ in .hang }
+        defer { first.stop() }
+        let others = try (0..<32).map { try RefusingPort(host: "127.1.\($0).1", listens: true) }
         try await withOrigin {
             $0.slots = 1
             // A transfer gives way after a quarter of this; a machine that is busy must not use up the rest.
-            $0.headerSeconds = 40
+            ($0.headerSeconds, $0.totalSeconds) = (20, 60)
         } handler: { _ in
             .response(200)
         } _: { good, transport in
             try await withThrowingTaskGroup(of: (Int, FetchError?).self) { group in
-                for (number, origin) in slow.enumerated() {
-                    let request = FetchRequest(url: try SourceURL(origin.url("/")))
+                for (number, url) in ([first.url("/")] + others.map { $0.url("/") }).enumerated() {
+                    let request = FetchRequest(url: try SourceURL(url))
                     group.addTask {
                         do throws(FetchError) {
                             _ = try await transport.fetch(request)
@@ -63,14 +129,14 @@ struct SlowOriginTests {
                             return (number, error)
                         }
                     }
-                    try await waitWhile { origin.requests.isEmpty }
+                    try await waitWhile { first.requests.isEmpty }
                 }
-                let response = try await transport.fetch(FetchRequest(url: SourceURL(good.url("/"))))
-                #expect(response.status == 200)
-                let (first, error) = try #require(try await group.next())
-                #expect(first == 0 && error?.code == .timeout, "\(String(describing: error))")
+                let (number, error) = try #require(try await group.next())
+                #expect(number == 0 && error?.code == .timeout, "\(String(describing: error))")
                 #expect(error?.message.contains("gave way") == true, "\(String(describing: error))")
                 #expect(error.map { PipelineError($0).code } == .fetchTimedOut)
+                let response = try await transport.fetch(FetchRequest(url: SourceURL(good.url("/"))))
+                #expect(response.status == 200)
                 group.cancelAll()
             }
         }

@@ -6,6 +6,8 @@ private struct Loads: ~Copyable {
     struct Load {
         var origin: String
         var bytesPerSecond: Double
+        /// How long it takes; nil if it does not end by itself.
+        var seconds: Double?
         var began: Double?
         var received = 0.0
         var hasEnded = false
@@ -26,11 +28,14 @@ private struct Loads: ~Copyable {
     }
 
     @discardableResult mutating func add(
-        _ origin: String, bytesPerSecond: Double = 0, priority: UInt8 = 5, mayGiveWay: Bool = true
+        _ origin: String, at address: String? = nil, bytesPerSecond: Double = 0, seconds: Double? = nil,
+        priority: UInt8 = 5, mayGiveWay: Bool = true
     ) -> Int {
         let number = loads.count
-        loads.append(Load(origin: origin, bytesPerSecond: bytesPerSecond))
-        admission.add(number, id: UInt64(number), origin: origin, priority: priority, mayGiveWay: mayGiveWay)
+        loads.append(Load(origin: origin, bytesPerSecond: bytesPerSecond, seconds: seconds))
+        admission.add(
+            number, id: UInt64(number), origin: origin, address: address.flatMap { IPAddress($0) }, priority: priority,
+            mayGiveWay: mayGiveWay, now: now)
         return number
     }
 
@@ -56,6 +61,7 @@ private struct Loads: ~Copyable {
             for number in underWay {
                 loads[number].received += loads[number].bytesPerSecond * 0.05
                 admission.note(UInt64(number), received: Int(loads[number].received), now: now)
+                if let seconds = loads[number].seconds, now - (loads[number].began ?? now) >= seconds { end(number) }
             }
             while let (id, _) = admission.givingWay(now: now) {
                 gaveWay.append(Int(id))
@@ -68,73 +74,130 @@ private struct Loads: ~Copyable {
 }
 
 @Suite struct TransferAdmissionTests {
-    @Test(arguments: [0, 1, 9_999], [0.0, 0.5, 3, 4, 4.5, 7, 20])
-    func `sixteen origins that are silent or slow hold up another one for a second`(
-        bytesPerSecond: Int, arrival: Double
+    /// An address in a network of its own, or in one that sixty origins have.
+    private static func address(_ number: Int, isShared: Bool) -> String {
+        isShared ? "10.\(number / 60).0.\(number % 60)" : "10.\(number / 200).\(number % 200).1"
+    }
+
+    @Test(arguments: [1, 16, 60, 240], [0, 1_000, 15_000, 100_000])
+    func `origins that are silent or drip at any rate hold up another one for half a second`(
+        origins: Int, bytesPerSecond: Int
     ) {
+        for isShared in [false, true] {
+            var loads = Loads()
+            for number in 0..<origins {
+                let address = Self.address(number, isShared: isShared)
+                for _ in 0..<6 { loads.add("http://\(address)", at: address, bytesPerSecond: Double(bytesPerSecond)) }
+            }
+            for arrival in [0, 0.5, 3] {
+                loads.pass(arrival)
+                let good = loads.add("http://192.0.2.\(arrival)", at: "192.0.2.1", bytesPerSecond: 1e6, seconds: 0.2)
+                loads.pass(0.6)
+                #expect(loads.loads[good].began != nil && loads.gaveWay.isEmpty, "after \(arrival) s")
+            }
+            #expect(loads.underWay.count <= 512)
+        }
+    }
+
+    @Test func `an origin that is quick has its share beside slow ones`() {
         var loads = Loads()
-        for number in 0..<128 { loads.add("http://slow\(number % 16)", bytesPerSecond: Double(bytesPerSecond)) }
-        loads.pass(arrival)
-        let good = loads.add("http://good", bytesPerSecond: 1e6)
-        loads.pass(1.1)
-        #expect(loads.loads[good].began != nil && !loads.gaveWay.contains(good))
-        // Within every bound all the time, since none is ever taken back.
-        #expect(loads.underWay.count <= 80)
-        for number in 0..<16 { #expect(loads.underWay.count { loads.loads[$0].origin == "http://slow\(number)" } <= 6) }
+        for number in 0..<60 { loads.add("http://slow\(number)", bytesPerSecond: 100_000) }
+        loads.pass(3)
+        let good = (0..<30).map { _ in loads.add("http://good", bytesPerSecond: 1e6, seconds: 0.2) }
+        loads.pass(2.2)
+        #expect(good.allSatisfy { loads.loads[$0].hasEnded })
     }
 
-    @Test func `none gives way before a quarter of the time for heads has passed, nor without need`() {
-        var loads = Loads { $0.headerSeconds = 40 }
-        for number in 0..<80 { loads.add("http://slow\(number % 16)") }
-        loads.pass(60)
-        #expect(loads.underWay.count == 80 && loads.gaveWay.isEmpty)
-
-        var crowd = Loads { $0.headerSeconds = 40 }
-        for number in 0..<81 { crowd.add("http://slow\(number % 16)") }
-        crowd.pass(10.9)
-        #expect(crowd.underWay.count == 80 && crowd.gaveWay.isEmpty)
-        crowd.pass(0.2)
-        // The first sixteen began at once and have been slow for longest.
-        #expect(crowd.underWay.count == 80 && crowd.gaveWay.count == 1 && crowd.gaveWay[0] < 16)
+    @Test(arguments: [0.0, 9_000]) func `origins that take long do not make each other give way`(bytesPerSecond: Double)
+    {
+        var loads = Loads()
+        for number in 0..<180 { loads.add("http://late\(number / 6)", bytesPerSecond: bytesPerSecond, seconds: 6) }
+        loads.pass(30)
+        #expect(loads.loads.allSatisfy(\.hasEnded) && loads.gaveWay.isEmpty)
     }
 
-    @Test func `a load of an origin that has all it may have makes none give way`() {
+    @Test func `what receives keeps its slots, and others of the same origins wait`() {
+        var loads = Loads { $0.slots = 2 }
+        for number in 0..<6 { loads.add("http://good\(number % 2)", bytesPerSecond: 11_000) }
+        loads.pass(30)
+        #expect(loads.underWay == [0, 1] && loads.gaveWay.isEmpty)
+        loads.end(0)
+        loads.pass(0.05)
+        #expect(loads.underWay == [1, 2])
+    }
+
+    @Test func `a slow transfer that speeds up holds a slot again`() {
         var loads = Loads { $0.slots = 1 }
-        for number in 0..<5 { loads.add("http://slow\(number)") }
-        loads.pass(20)
-        #expect(loads.underWay.count == 5)
-        var full = Loads { ($0.slots, $0.perHost) = (1, 5) }
-        for _ in 0..<6 { full.add("http://slow") }
-        full.pass(20)
-        #expect(full.underWay.count == 5 && full.gaveWay.isEmpty)
-    }
-
-    @Test func `a slow transfer that speeds up holds a slot again, and does not give way`() {
-        var loads = Loads { $0.slots = 1 }
-        for number in 0..<5 { loads.add("http://slow\(number)") }
-        loads.pass(5)
-        #expect(loads.underWay.count == 5)
+        loads.add("http://a")
+        loads.pass(2)
         loads.loads[0].bytesPerSecond = 1e6
         loads.pass(0.1)
-        let next = loads.add("http://good", bytesPerSecond: 1e6)
+        let next = loads.add("http://a", bytesPerSecond: 1e6)
         loads.pass(10)
-        // Only transfers that receive hold the slot, so it would be in vain to end a slow one.
-        #expect(loads.gaveWay.isEmpty && loads.loads[next].began == nil)
+        #expect(loads.loads[next].began == nil)
         loads.end(0)
         loads.pass(0.05)
         #expect(loads.loads[next].began != nil && loads.gaveWay.isEmpty)
     }
 
-    @Test func `transfers that receive keep their slots`() {
-        var loads = Loads { $0.slots = 2 }
-        for number in 0..<4 { loads.add("http://good\(number)", bytesPerSecond: 11_000) }
+    @Test func `a network has a quarter of all, whatever its origins are called, and the others what they need`() {
+        var loads = Loads()
+        for number in 0..<300 { loads.add("http://\(number)", at: "2001:db8:0:\(number)::1") }
+        loads.pass(20)
+        #expect(loads.underWay.count == 128 && loads.gaveWay.isEmpty)
+        let other = loads.add("http://other", at: "2001:db8:1::1")
+        loads.pass(0.6)
+        #expect(loads.loads[other].began != nil)
+        for number in 0..<128 { loads.end(number) }
+        loads.pass(0.6)
+        #expect(loads.underWay.count == 129)
+    }
+
+    @Test func `a name is counted with the network that it leads to, and waits if that has all it may have`() throws {
+        let (full, free) = (try #require(IPAddress("192.0.2.7")), try #require(IPAddress("198.51.100.1")))
+        var loads = Loads { $0.slots = 1 }
+        for number in 0..<10 { loads.add("http://name\(number)") }
+        loads.pass(0.6)
+        // Of 32 in all, eight may be in one network, and another may be in any other one.
+        let admitted = (0..<10).map { loads.admission.connect(UInt64($0), to: $0 == 9 ? free : full) }
+        #expect(admitted == (0..<10).map { $0 != 8 } && loads.underWay.count == 10)
+        loads.loads[8].began = nil
+        loads.admission.putBack(8, priority: 5)
+        loads.pass(3)
+        #expect(loads.admission.waitingCount == 1 && loads.loads[8].began == nil)
+        loads.end(3)
+        loads.pass(0.05)
+        #expect(loads.loads[8].began != nil && loads.admission.connect(8, to: full))
+        for number in loads.underWay { loads.end(number) }
+        #expect(loads.admission.underWayCount == 0 && loads.admission.waitingCount == 0)
+    }
+
+    @Test func `at the limit one gives way to a new origin, after a quarter of the time for heads`() {
+        var loads = Loads { ($0.slots, $0.headerSeconds) = (1, 40) }
+        for number in 0..<32 { loads.add("http://slow\(number)", at: "10.0.\(number > 4 ? number : 5).1") }
+        // Of an origin that has one.
+        loads.add("http://slow7", at: "10.0.7.1")
         loads.pass(30)
-        #expect(loads.underWay == [0, 1] && loads.gaveWay.isEmpty)
+        #expect(loads.underWay.count == 32 && loads.gaveWay.isEmpty)
+        let crowd = loads.add("http://crowd")
+        loads.pass(0.6)
+        // The network 10.0.5 has six of them, and the first began before the others.
+        #expect(loads.gaveWay == [0] && loads.loads[crowd].began != nil)
+        let next = loads.add("http://next")
+        loads.pass(0.6)
+        #expect(loads.gaveWay == [0, 1] && loads.loads[next].began != nil && loads.underWay.count == 32)
+
+        var early = Loads { ($0.slots, $0.headerSeconds) = (1, 40) }
+        for number in 0..<33 { early.add("http://slow\(number)") }
+        early.pass(10.9)
+        #expect(early.underWay.count == 32 && early.gaveWay.isEmpty)
+        early.pass(0.2)
+        #expect(early.gaveWay == [0])
     }
 
     @Test func `a request that may change state does not give way`() {
         var loads = Loads { $0.slots = 1 }
-        for number in 0..<5 { loads.add("http://slow\(number)", mayGiveWay: number > 0) }
+        for number in 0..<32 { loads.add("http://slow\(number)", mayGiveWay: number > 0) }
         loads.pass(6)
         loads.add("http://good", bytesPerSecond: 1e6)
         loads.pass(1)
