@@ -1,10 +1,12 @@
+import PipelineSupport
+
 /// What a trim removes: old or unused entries, and then as many more as it takes to meet a limit on number or bytes.
 public struct TrimRequest: Sendable, Hashable {
-    /// Removes entries stored before this time, in Unix seconds; an original is as old as the last response that
-    /// carried or confirmed it. nil, the default, sets no bound.
-    public var olderThan: Double?
-    /// Removes entries last accessed before this time, in Unix seconds; nil sets no bound. Either bound suffices.
-    public var unusedSince: Double?
+    /// Removes entries stored longer ago than this; an original is as old as the last response that carried or
+    /// confirmed it. nil, the default, sets no bound.
+    public var olderThan: Duration?
+    /// Removes entries last accessed longer ago than this; nil sets no bound. Either bound suffices.
+    public var unusedFor: Duration?
     /// Limits both bounds to entries of these sources; if no bound is set, all of their entries are removed.
     public var sources = SourceFilter()
     /// Entries that each tier keeps at most, whatever their source; those worth least to the policy go first.
@@ -23,7 +25,7 @@ extension DiskStore {
     /// entries, so that other processes can write in between; what they store while this runs may stay.
     package func trim(_ request: TrimRequest) throws(StoreError) -> PurgeResult {
         // The bound on the last access is compared with the rows, so noted accesses are stored first.
-        if request.unusedSince != nil { try? flush() }
+        if request.unusedFor != nil { try? flush() }
         var trim = DiskTrim(store: self, request: request)
         try trim.run()
         shrink()
@@ -122,15 +124,16 @@ extension TrimRequest {
                 WHERE bodies.id = originals.id), 0)
                 """
             }
+        let now = SystemClock.unix.seconds
         var terms: [String] = []
         var values: [SQLiteValue] = []
         if let olderThan {
             terms.append("\(created) < ?\(first)")
-            values.append(.real(olderThan))
+            values.append(.real(now - olderThan / .seconds(1)))
         }
-        if let unusedSince {
+        if let unusedFor {
             terms.append("last_access < ?\(first + values.count)")
-            values.append(.real(unusedSince))
+            values.append(.real(now - unusedFor / .seconds(1)))
         }
         return terms.isEmpty ? nil : ("(" + terms.joined(separator: " OR ") + ")", values)
     }

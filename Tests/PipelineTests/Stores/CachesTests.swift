@@ -40,6 +40,18 @@ import Variants
         }
     }
 
+    @Test func `trim takes ages`() async throws {
+        try await Self.with { bench in
+            try await Self.fill(bench)
+            var request = TrimRequest()
+            request.olderThan = .seconds(3_600)
+            request.unusedFor = .seconds(3_600)
+            #expect(try await bench.pipeline.trim(request) == PurgeResult())
+            request.olderThan = .seconds(-1)
+            #expect(try await bench.pipeline.trim(request).originals == 1)
+        }
+    }
+
     @Test func `removeAll empties memory and folder, also for others`() async throws {
         try await Self.with { bench in
             try await Self.fill(bench)

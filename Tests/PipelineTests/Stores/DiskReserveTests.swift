@@ -63,7 +63,7 @@ struct DiskReserveTests {
                 return try store.trim(request).variants
             case .trimByAge:
                 var request = TrimRequest()
-                request.unusedSince = .infinity
+                request.unusedFor = .seconds(-1)
                 return try store.trim(request).variants
             case .purgeOne: return try store.purge(source: "http://a.example/599").variants
             case .purgeMany: return try store.purge(source: "http://a.example/many").variants

@@ -181,11 +181,11 @@ import Testing
         #expect(try store.inspect(digest(body)).originals.count == 1)
         #expect(try store.inspect("nothing").isEmpty)
         var request = TrimRequest()
-        request.olderThan = 2_000
+        request.olderThan = .seconds(1_000_000)
         let result = try store.trim(request)
         #expect(result.variants == 1 && result.originals == 0)
         request.olderThan = nil
-        request.unusedSince = 4e9
+        request.unusedFor = .seconds(-1)
         #expect(try store.trim(request).originals == 1)
         #expect(try store.originals().map(\.hasBody) == [false])
         #expect(try store.verify().isClean)

@@ -1,5 +1,6 @@
 @testable import PipelineCaching
 import Glibc
+import PipelineSupport
 import Testing
 
 @testable import Pipeline
@@ -33,13 +34,13 @@ import Testing
         }
         var request = TrimRequest()
         request.tiers = [.variants]
-        request.olderThan = 150
+        request.olderThan = .seconds(SystemClock.unix.seconds - 150)
         request.sources.pattern = "*b/*"
         #expect(try store.trim(request).variants == 2)
         #expect(try numbers(store, of: 0..<6) == [0, 1, 2, 5])
         request.sources.pattern = nil
         request.sources.selection = try SourceSelection(host: "a")
-        request.unusedSince = 1  // Everything has been used since.
+        request.unusedFor = .seconds(1_000_000)  // Everything has been used since.
         #expect(try store.trim(request).variants == 2)
         #expect(try numbers(store, of: 0..<6) == [2, 5])
         request = TrimRequest()
@@ -70,7 +71,7 @@ import Testing
         other.close()
         try use(2, in: store)
         var request = TrimRequest()
-        request.unusedSince = 2_000
+        request.unusedFor = .seconds(1_000_000)
         let result = try store.trim(request)
         #expect(result.variants == 2 && result.originals == 2)
         #expect(try numbers(store, of: 0..<4) == [1, 2])

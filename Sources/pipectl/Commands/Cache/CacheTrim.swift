@@ -1,5 +1,4 @@
 import ArgumentParser
-import Glibc
 import Pipeline
 import PipelineSupport
 
@@ -48,10 +47,9 @@ struct CacheTrim: ParsableCommand {
     }
 
     func run() throws {
-        let now = Double(time(nil))
         var request = TrimRequest()
-        request.olderThan = olderThan.flatMap(Self.seconds).map { now - $0 }
-        request.unusedSince = unusedFor.flatMap(Self.seconds).map { now - $0 }
+        request.olderThan = olderThan.flatMap(Self.seconds).map { .seconds(min($0, 1e15)) }
+        request.unusedFor = unusedFor.flatMap(Self.seconds).map { .seconds(min($0, 1e15)) }
         request.sources = try sources.filter()
         request.maxEntries = maxEntries
         request.maxBytes = maxBytes.flatMap(Self.bytes)
