@@ -147,18 +147,18 @@ private final class Photos: OriginalProvider, TransportBench {
     {
         let photos = Photos(maxAge: .seconds(60))
         try photos.store(sample("originals/night-tiny.jpg"), as: "a/b c")
-        let clock = Mutex(SystemClock.unix.seconds)
+        let offset = Mutex(0.0)
         try await Self.with(
             photos,
             { configuration in
-                configuration.now = { clock.withLock { $0 } }
+                configuration.now = { SystemClock.unix.seconds + offset.withLock { $0 } }
             }
         ) { pipeline in
             let request = ImageRequest(.url("photos:a/b c"), recipe: try Recipe("thumbnail:20"))
             _ = try await pipeline.respond(to: request)
             #expect(try await pipeline.respond(to: request).originalOutcome == .none)
             #expect(photos.asked.count == 1)
-            clock.withLock { $0 += 100 }
+            offset.withLock { $0 += 100 }
             photos.fails(with: Photos.Trouble(code: 1))
             #expect(try await pipeline.respond(to: request).isStale)
             #expect(photos.asked.count == 2)
