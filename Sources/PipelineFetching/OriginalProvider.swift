@@ -5,7 +5,9 @@ package import PipelineSupport
 ///
 /// A pipeline asks it for the sources `NAME:PATH`, by the name in `PipelineConfiguration.providers`, and treats what it gives
 /// like the answer of an origin: stored, shared by all who want it, fresh for `maxAge`, and asked for again by version. Any
-/// task may call at any time; the pipeline cancels the task once no request waits for the original.
+/// task may call at any time; the pipeline cancels the task once no request waits for the original. As many calls run at a
+/// time as transfers (`fetch.slots`, 16 by default), and the most urgent request is next. A call that ignores its
+/// cancellation counts until it returns, or for `fetch.totalSeconds`.
 public protocol OriginalProvider: Sendable {
     /// The original under a path, the text after `NAME:` (or `NAME://`, which is the same) as the request has it.
     ///
@@ -52,12 +54,14 @@ package struct ProviderTransport: Transport {
     private let provider: any OriginalProvider
     private let configuration: FetchConfiguration
     private let threads: OwnedThreads
+    private let slots: CallSlots
 
     /// - Parameter threads: for reading files, which blocks.
     package init(_ provider: any OriginalProvider, _ configuration: FetchConfiguration, threads: OwnedThreads) {
         self.provider = provider
         self.configuration = configuration
         self.threads = threads
+        slots = CallSlots(configuration.slots)
     }
 
     package func fetch(
@@ -97,19 +101,19 @@ package struct ProviderTransport: Transport {
 
     /// What the provider answers within `totalSeconds`. One that does not heed its cancellation is not waited for.
     private func asked(_ url: SourceURL, _ version: String?) async throws(FetchError) -> ProvidedOriginal {
+        guard await slots.enter() else { throw FetchError(.cancelled, url, "cancelled") }
         let (answers, answer) = AsyncStream<Result<ProvidedOriginal, any Error>?>.makeStream()
+        let seconds = min(configuration.totalLimit, 1e9)
+        let clock = Task { [slots] in
+            try? await Task.sleep(for: .seconds(seconds))
+            answer.yield(nil)
+            slots.leave()
+        }
         let call = Task { [provider] in
             answer.yield(await Result { try await provider.original(url.path, unless: version) })
-        }
-        let seconds = min(configuration.totalLimit, 1e9)
-        let clock = Task {
-            try await Task.sleep(for: .seconds(seconds))
-            answer.yield(nil)
-        }
-        defer {
-            call.cancel()
             clock.cancel()
         }
+        defer { call.cancel() }
         for await result in answers {
             switch result {
             case .success(let original)?: return original

@@ -185,6 +185,36 @@ private final class Photos: OriginalProvider, TransportBench {
         }
     }
 
+    /// Counts how many calls run at a time.
+    private final class Crowd: OriginalProvider {
+        private let picture = sample("originals/night-tiny.jpg")
+        private let counts = Mutex((now: 0, most: 0))
+        var most: Int { counts.withLock { $0.most } }
+
+        func original(_ path: String, unless version: String?) async throws -> ProvidedOriginal {
+            counts.withLock { counts in
+                counts.now += 1
+                counts.most = max(counts.most, counts.now)
+            }
+            for _ in 0..<20 { await Task.yield() }
+            counts.withLock { $0.now -= 1 }
+            return .bytes(picture)
+        }
+    }
+
+    @Test func `no more calls run at a time than there are slots, and all are answered`() async throws {
+        let crowd = Crowd()
+        var configuration = PipelineConfiguration()
+        configuration.providers = ["crowd": crowd]
+        configuration.fetch.slots = 3
+        let pipeline = try ImagePipeline(configuration)
+        let loads = (0..<100).map { pipeline.load(ImageRequest(.url("crowd:\($0)"))) }
+        for load in loads[50...].shuffled().prefix(10) { load.cancel() }
+        for load in loads where !load.status.isCancelled { _ = try await load.response }
+        #expect(crowd.most == 3)
+        await pipeline.shutdown()
+    }
+
     @Test func `leaving ends the call, failures are fetchFailed with their cause, and nothing is notFound`()
         async throws
     {
