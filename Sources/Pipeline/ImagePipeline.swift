@@ -446,12 +446,19 @@ public final class ImagePipeline: Sendable {
     /// Answers a request in a task of its own, which goes on if the caller leaves, or else directly.
     private func finishing<Answer: ObservedAnswer>(
         _ source: ImageSource, _ shared: SharedWork<Answer, PipelineError>, if isIndependent: Bool,
-        _ priority: RequestPriority, _ work: @escaping @Sendable () async throws(PipelineError) -> Answer
+        _ priority: RequestPriority, _ body: @escaping @Sendable () async throws(PipelineError) -> Answer
     ) async throws(PipelineError) -> Answer {
         guard isIndependent else { return try await observe.request(of: source, work) }
         let name = abandonable.add(1, ordering: .relaxed).newValue
         return try await shared.value(
             for: String(name), priority: priority.taskPriority, finishWhenAbandoned: true
+        let work = { @Sendable [isShutDown] () async throws(PipelineError) -> Answer in
+            do throws(PipelineError) { return try await body() } catch {
+                // Transports and workers that are shut down fail in these ways.
+                let mayBeShutDown = [.cancelled, .workersUnavailable].contains(error.code)
+                throw mayBeShutDown && isShutDown.isOn && !Task.isCancelled ? .shutDown(source) : error
+            }
+        }
         ) { [observe] () async throws(PipelineError) in
             try await observe.request(of: source, work)
         }.value
@@ -532,8 +539,8 @@ public final class ImagePipeline: Sendable {
     }
 
     /// Waits for abandoned requests that run to completion and for background validations (`fetch.totalSeconds` and
-    /// `limits.seconds` bound both), starts no more, writes what is queued, then stops every thread. Requests made
-    /// from now on fail with `shutDown`, whatever is cached.
+    /// `limits.seconds` bound both), starts no more, writes what is queued, then stops every thread. Requests that
+    /// are waiting for an origin or a render, and those made from now on, fail with `shutDown`, whatever is cached.
     public func shutdown() async {
         isShutDown.turnOn()
         pressure?.stop()

@@ -169,6 +169,11 @@ extension PipelineError {
 }
 
 extension PipelineError {
+    static func shutDown(_ source: ImageSource) -> PipelineError {
+        PipelineError(
+            .shutDown, "\(source.displayName): the pipeline has been shut down; make another for further requests")
+    }
+
     static func overloaded(_ message: String, retryAfter seconds: Int) -> PipelineError {
         var error = PipelineError(.overloaded, message + "; try again in \(seconds) s")
         error.retryAfter = seconds

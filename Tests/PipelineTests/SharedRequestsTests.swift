@@ -139,6 +139,29 @@ private final class Flag: Sendable {
         }
     }
 
+    @Test func `what is under way when the pipeline is shut down ends with shutDown, unless it was cancelled`()
+        async throws
+    {
+        let bench = try PipelineBench { _ in .raw("", then: [.hang]) }
+        let pipeline = try bench.pipeline()
+        let loader = ImageLoader(pipeline)
+        let request = try bench.request()
+        let loads = [pipeline.load(request), loader.load(request), pipeline.load(try bench.request("/a.jpg", nil))]
+        let cancelled = pipeline.load(try bench.request("/b.jpg"))
+        let raw = Task { try await pipeline.original(for: OriginalRequest(url: bench.origin.url("/c.jpg"))) }
+        await waitOrRecord { bench.origin.requests.count < 3 }
+        cancelled.cancel()
+        await pipeline.shutdown()
+        for load in loads {
+            await expectShutDown { _ = try await load.response }
+            #expect(!load.status.isCancelled)
+        }
+        await expectShutDown { _ = try await raw.value }
+        let error = await #expect(throws: PipelineError.self) { _ = try await cancelled.response }
+        #expect(error?.code == .cancelled)
+        bench.origin.stop()
+    }
+
     private func expectShutDown(_ body: () async throws -> Void) async {
         let error = await #expect(throws: PipelineError.self) { try await body() }
         #expect(error?.code == .shutDown && error?.message.contains("has been shut down") == true)

@@ -123,9 +123,7 @@ struct AdmitStage: Sendable {
 
     private func checkIsOpen(_ request: ImageRequest) throws(PipelineError) {
         guard isShutDown() else { return }
-        throw PipelineError(
-            .shutDown,
-            "\(request.source.displayName): the pipeline has been shut down; make another for further requests")
+        throw .shutDown(request.source)
     }
 
     private func parts(
