@@ -330,6 +330,10 @@ public final class ImagePipeline: Sendable {
             let settled = await keep.settled(original, admitted)
             return admitted.shows(DerivedVariant(variant: stored, original: settled))
         }
+        if !admitted.transport.keepsRecords {
+            admitted.tell?(.fetching(hadCached: false))
+            admitted.tell?(.progress(received: original.record.length, expected: original.record.length))
+        }
         let request = admitted.request
         try await admitted.waitForDelay()
         try request.gate?.enter()

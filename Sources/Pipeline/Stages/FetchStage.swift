@@ -42,10 +42,7 @@ struct FetchStage: Sendable {
             return .reuse(Original(record: known, outcome: .none, mayStore: true, marks: finding.marks))
         }
         guard admitted.transport.keepsRecords else {
-            let original = try await taken(found, finding, admitted)
-            admitted.tell?(.fetching(hadCached: false))
-            admitted.tell?(.progress(received: original.record.length, expected: original.record.length))
-            return .reuse(original)
+            return .reuse(try await taken(found, finding, admitted))
         }
         return .fetch(found: found)
     }
