@@ -34,7 +34,8 @@ extension ImagePipeline {
     private func inMemory(_ request: ImageRequest) -> (response: ImageResponse, isFinal: Bool)? {
         let began = observe.start
         guard let admitted = try? admit.atOnce(request), let finding = lookUp.inMemory(admitted),
-            let original = finding.reusable ?? lookUp.shown(finding), !original.record.isOnTrial,
+            let original = finding.reusable ?? lookUp.shown(finding),
+            request.recipe == nil || !original.record.isOnTrial,
             (try? fetch.check(original, admitted)) != nil, let found = inMemory(original, admitted)
         else { return nil }
         observe.hit(of: admitted.source, since: began)

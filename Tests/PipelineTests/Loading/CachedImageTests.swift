@@ -69,6 +69,23 @@ import Variants
         }
     }
 
+    @Test func `an original that has changed is shown without a render of it`() async throws {
+        try await withCache { _ in
+            Self.answer()
+        } _: { bench in
+            let request = try Self.request("a", nil)
+            _ = try await bench.pipeline.respond(to: request)
+            bench.clock.advance(61)
+            bench.origin.answers { _ in Answer(200, "Cache-Control: max-age=60").picture("meadow-small.jpg") }
+            let changed = try await bench.pipeline.respond(to: request)
+            let cached = bench.pipeline.cachedImage(for: request)
+            #expect(cached?.digest == changed.digest && cached?.isStale == false)
+            #expect(bench.pipeline.load(request).status.phase == .finished && bench.count == 2)
+            // No variant of it has been rendered, and the one of the former original is not shown in its place.
+            #expect(bench.pipeline.cachedImage(for: try Self.request("a")) == nil)
+        }
+    }
+
     @Test func `Vary selects here too`() async throws {
         try await withCache { request in
             Answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language").picture(
