@@ -77,6 +77,10 @@ extension ImagePipeline {
         _ work: @escaping @Sendable (LoadTask.Tell?) async throws(PipelineError) -> ImageResponse
     ) async throws(PipelineError) -> ImageResponse {
         guard let timeout = request.timeout else { return try await work(tell) }
+        if let found = inMemory(request), found.isFinal {
+            tell?(.cached(found.response))
+            return found.response
+        }
         let isRendering = Switch()
         let result = await withTaskGroup(of: Result<ImageResponse, PipelineError>?.self) { group in
             group.addTask {
