@@ -4,7 +4,8 @@ public import Variants
 /// A queue of loads that its user steers: how many run, in which order, which of them newer ones replace.
 ///
 /// It has no cache, no thread and no policy of its own: the pipeline does the work, and shares it with everybody else who
-/// asks. A loader that is no longer held ends when its last load has; what it holds back while suspended waits for `resume()`.
+/// asks. A loader that is released does all that it was asked for, unless it is suspended: then loads that wait end with
+/// `cancelled`.
 public final class ImageLoader: Sendable {
     private struct State {
         var queue: LoaderQueue
@@ -29,7 +30,13 @@ public final class ImageLoader: Sendable {
         state = Mutex(State(queue: LoaderQueue(configuration)))
     }
 
+    /// Only a suspended loader is released while loads wait: running ones retain it.
+    deinit {
+        for load in state.withLock({ $0.loads.values }) { load.cancel() }
+    }
+
     /// A load that begins when it is its turn. The same request twice takes one place, and what memory can answer none.
+    /// Requests with bytes are the same if they have the same `sourceID` or share one array.
     public func load(_ request: ImageRequest) -> LoadTask {
         if let ended = pipeline.loadFromMemory(request) { return ended }
         let load = add(request, isPrefetch: false)
@@ -82,8 +89,8 @@ public final class ImageLoader: Sendable {
         let (load, added, superseded, unneeded) = state.withLock { state in
             state.next += 1
             let member = state.next
-            let load = LoadTask(request, onPriority: { [weak self] in self?.takePriority(of: member) }) { [self] in
-                end(member)
+            let load = LoadTask(request, onPriority: { [weak self] in self?.takePriority(of: member) }) { [weak self] in
+                self?.end(member) ?? false
             }
             let added = state.queue.add(member, key, isPrefetch: isPrefetch, priority: request.priority)
             state.loads[member] = load
@@ -132,7 +139,7 @@ public final class ImageLoader: Sendable {
 
     private func begin(_ loads: [LoadTask]) {
         for load in loads {
-            load.begin { [pipeline] (request, tell) async throws(PipelineError) in
+            load.begin { [self] (request, tell) async throws(PipelineError) in
                 try await pipeline.respond(to: request, telling: tell, showsStale: true)
             }
         }

@@ -165,7 +165,8 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
             let result = await InstrumentationContext.$current.withValue(trace) { [request] in
                 await Result { () async throws(PipelineError) in try await work(request) { self.take($0) } }
             }
-            take(.finished(result))
+            // The end lets a loader begin the next load, which `work` retains.
+            withExtendedLifetime(work) { take(.finished(result)) }
         }
         let (isOver, raised) = state.withLock { state -> (Bool, TaskPriority) in
             let isOver = state.history.status.result != nil

@@ -1,11 +1,13 @@
 import HTTPCaching
 import PipelineCaching
-import PipelineSupport
 import Variants
 
 /// What makes two requests the same to a loader: all that decides which bytes they are answered with.
 struct LoadKey: Sendable, Hashable {
     private let source: ImageSource
+    /// Address and length of bytes without an ID: to compare or digest them would take the caller's time. The loader holds
+    /// the request for as long as the key is in use, so no other array has this address.
+    private let bytes: [Int]
     private let sourceID: String?
     private let recipe: String?
     private let negotiated: [ImageFormat]
@@ -14,9 +16,13 @@ struct LoadKey: Sendable, Hashable {
     private let fields: [String]
 
     init(_ request: ImageRequest) {
-        // Comparing would go through all bytes each time.
-        source =
-            if case .bytes(let bytes, _) = request.source { .bytes([], name: sha256Hex(bytes)) } else { request.source }
+        if case .bytes(let given, _) = request.source {
+            source = .bytes([], name: "")
+            let address = Int(bitPattern: given.withUnsafeBytes(\.baseAddress))
+            bytes = request.sourceID == nil ? [address, given.count] : []
+        } else {
+            (source, bytes) = (request.source, [])
+        }
         sourceID = request.sourceID
         recipe = request.recipe?.description
         negotiated = request.negotiated

@@ -1,3 +1,4 @@
+import Glibc
 @testable import PipelineFetching
 import Synchronization
 import TestSupport
@@ -113,6 +114,61 @@ import Variants
             #expect(loader.statistics.running == 0)
             door.open()
         }
+    }
+
+    @Test func `bytes are not digested on the caller's thread`() async throws {
+        try await withCache { _ in
+            Answer(500)
+        } _: { bench in
+            let loader = ImageLoader(bench.pipeline)
+            loader.suspend()
+            let bytes = ImageRequest(.bytes([UInt8](repeating: 1, count: 32 << 20), name: "long"))
+            let began = Self.threadMilliseconds
+            for _ in 0..<10 { _ = (loader.load(bytes), loader.prefetch([bytes])) }
+            // Twenty digests take half a second of the thread's time.
+            #expect(Self.threadMilliseconds - began < 100)
+            #expect(loader.statistics.waiting == 1)
+            var named = ImageRequest(.bytes([1], name: "short"))
+            for (id, count) in [("a", 2), ("a", 2), ("b", 3)] {
+                named.sourceID = id
+                _ = loader.load(named)
+                #expect(loader.statistics.waiting == count)
+            }
+            loader.cancelAll()
+        }
+    }
+
+    private static var threadMilliseconds: Double {
+        var time = timespec()
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        return Double(time.tv_sec) * 1_000 + Double(time.tv_nsec) / 1e6
+    }
+
+    @Test func `a suspended loader that is released ends what it holds back, one that runs does all of it`()
+        async throws
+    {
+        try await Self.withDoor { bench, door in
+            func released(isSuspended: Bool) throws -> (Weak, [LoadTask]) {
+                let loader = ImageLoader(bench.pipeline, Self.configuration())
+                if isSuspended { loader.suspend() }
+                let loads = [loader.load(try Self.request("a")), loader.load(try Self.request("b"))]
+                return (Weak(loader), loads + loader.prefetch([try Self.request("c")]))
+            }
+            let (held, ended) = try released(isSuspended: true)
+            #expect(held.loader == nil)
+            for load in ended { #expect(load.status.isCancelled && load.status.result != nil) }
+            let (running, loads) = try released(isSuspended: false)
+            await door.arrivals(1)
+            #expect(running.loader != nil && bench.count == 1)
+            door.open()
+            for load in loads { #expect(await Self.code(load) == nil) }
+            await waitOrRecord { running.loader != nil }
+        }
+    }
+
+    private final class Weak {
+        weak var loader: ImageLoader?
+        init(_ loader: ImageLoader) { self.loader = loader }
     }
 
     @Test func `cancelAll begins nothing that waits`() async throws {
