@@ -27,8 +27,6 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         var hasBegun = false
         var waiters: [UInt64: Waiter] = [:]
         var nextWaiter: UInt64 = 0
-        /// Waiters cancelled before they were registered.
-        var leftEarly: Set<UInt64> = []
         /// Readers of events that have not left.
         var readers = 0
         /// Called once, when it has ended; returns whether its work goes on.
@@ -201,21 +199,16 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
             await withCheckedContinuation { continuation in
                 let isDue = state.withLock { state in
                     let isDue = place?.isDue(in: state.history) ?? (state.history.status.result != nil)
-                    if isDue || state.leftEarly.remove(id) != nil { return true }
+                    // Checked with the lock held: a later cancellation finds the waiter.
+                    if isDue || Task.isCancelled { return true }
                     state.waiters[id] = Waiter(continuation: continuation, place: place)
                     return false
                 }
                 if isDue { continuation.resume() }
             }
         } onCancel: {
-            let waiter = state.withLock { state in
-                let waiter = state.waiters.removeValue(forKey: id)
-                if waiter == nil { state.leftEarly.insert(id) }
-                return waiter
-            }
-            waiter?.continuation.resume()
+            state.withLock { $0.waiters.removeValue(forKey: id) }?.continuation.resume()
         }
-        state.withLock { _ = $0.leftEarly.remove(id) }
         return !Task.isCancelled
     }
 

@@ -44,8 +44,6 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         var works: [ByteString: Work] = [:]
         var next: UInt64 = 0
         var drains: [CheckedContinuation<Void, Never>] = []
-        /// Waiters cancelled before they were registered.
-        var leftEarly: Set<UInt64> = []
 
         /// Removes a key's work; returns the continuations of `drain()` if it was the last.
         mutating func remove(_ key: ByteString) -> [CheckedContinuation<Void, Never>] {
@@ -152,8 +150,6 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         } onCancel: {
             leave(key, waiter: waiter)
         }
-        // The cancellation handler has run or never will: forget a cancellation that raced with the answer.
-        state.withLock { _ = $0.leftEarly.remove(waiter) }
         return (answer, joined.withLock { $0 })
     }
 
@@ -200,7 +196,8 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
             if let base = Task.basePriority, Task.currentPriority > base {
                 urgency = max(urgency, Task.currentPriority)
             }
-            if state.leftEarly.remove(waiter) != nil { return .resume }
+            // Checked with the lock held: a later cancellation finds the waiter.
+            if Task.isCancelled { return .resume }
             if state.works[key] != nil {
                 state.works[key]!.waiters[waiter] = entry
                 state.works[key]!.finishesWhenAbandoned =
@@ -250,11 +247,8 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
     private func leave(_ key: ByteString, waiter: UInt64) {
         typealias Left = (Waiter?, Task<Void, Never>?, [CheckedContinuation<Void, Never>])
         let (entry, task, drains) = state.withLock { state -> Left in
-            guard let entry = state.works[key]?.waiters.removeValue(forKey: waiter) else {
-                // Either the answer was already on its way, or the waiter is not registered yet.
-                state.leftEarly.insert(waiter)
-                return (nil, nil, [])
-            }
+            // Otherwise the answer is on its way already, or the waiter is not registered yet.
+            guard let entry = state.works[key]?.waiters.removeValue(forKey: waiter) else { return (nil, nil, []) }
             guard let work = state.works[key], work.waiters.isEmpty, !work.finishesWhenAbandoned else {
                 return (entry, nil, [])
             }
