@@ -452,10 +452,6 @@ public final class ImagePipeline: Sendable {
         _ source: ImageSource, _ shared: SharedWork<Answer, PipelineError>, if isIndependent: Bool,
         _ priority: RequestPriority, _ body: @escaping @Sendable () async throws(PipelineError) -> Answer
     ) async throws(PipelineError) -> Answer {
-        guard isIndependent else { return try await observe.request(of: source, work) }
-        let name = abandonable.add(1, ordering: .relaxed).newValue
-        return try await shared.value(
-            for: String(name), priority: priority.taskPriority, finishWhenAbandoned: true
         let work = { @Sendable [isShutDown] () async throws(PipelineError) -> Answer in
             do throws(PipelineError) { return try await body() } catch {
                 // Transports and workers that are shut down fail in these ways.
@@ -463,6 +459,10 @@ public final class ImagePipeline: Sendable {
                 throw mayBeShutDown && isShutDown.isOn && !Task.isCancelled ? .shutDown(source) : error
             }
         }
+        guard isIndependent else { return try await observe.request(of: source, work) }
+        let name = abandonable.add(1, ordering: .relaxed).newValue
+        return try await shared.value(
+            for: String(name), priority: priority.taskPriority, finishWhenAbandoned: true
         ) { [observe] () async throws(PipelineError) in
             try await observe.request(of: source, work)
         }.value
