@@ -28,6 +28,8 @@ public final class FaultyProxy: Sendable {
         var count = 0
         var first: [String: [UInt8]] = [:]
         var faults = 0
+        var heldText: (text: String, gate: BlockingGate)?
+        var held = 0
     }
 
     private let state = Mutex(State())
@@ -61,6 +63,17 @@ public final class FaultyProxy: Sendable {
         state.withLock { ($0.fault, $0.interval, $0.count) = (fault, interval, 0) }
     }
 
+    /// Holds back answers to requests whose first line contains a text: they are as old as the request. Returns a gate
+    /// that lets them go.
+    public func hold(_ text: String) -> BlockingGate {
+        let gate = BlockingGate()
+        state.withLock { $0.heldText = (text, gate) }
+        return gate
+    }
+
+    /// How many answers were held back.
+    public var held: Int { state.withLock(\.held) }
+
     public func stop() { origin.stop() }
 
     private func answer(_ request: OriginRequest) -> OriginReply {
@@ -79,6 +92,14 @@ public final class FaultyProxy: Sendable {
         case .none, .cut, .flip, .stale: break
         }
         var bytes = Self.exchange(request, port)
+        let gate = state.withLock { state -> BlockingGate? in
+            guard let (text, gate) = state.heldText, "\(request.method) \(request.target)".contains(text) else {
+                return nil
+            }
+            state.held += 1
+            return gate
+        }
+        if let gate { return OriginReply(parts: [.wait(gate), .bytes(bytes)], keepsAlive: false) }
         guard let body = Self.body(of: bytes), !body.isEmpty else { return Self.reply(bytes) }
         let name = "\(request.method) \(request.target)"
         let first = state.withLock { state in

@@ -14,17 +14,38 @@ final class LivePurges: Sendable {
         var time: UInt64
     }
 
+    private struct Load {
+        var task: Task<Result<Void, StoreError>, Never>
+        /// The number of expiries before it began.
+        var expiries: Int
+    }
+
     private struct State {
         var purges: [Purge] = []
-        var loading: Task<Result<Void, StoreError>, Never>?
-        /// When the last load that succeeded began.
-        var known = -Double.infinity
+        var loading: Load?
+        /// A load that began before the last expiry does not make up for it.
+        var expiries = 0
+        /// When the last load that succeeded began, and the number of expiries before.
+        var known = (time: -Double.infinity, expiries: 0)
         var nextLoad = -Double.infinity
+        /// Sources of which nearer tiers have copied entries, and when: perhaps not all purges from before were known.
+        var copies: [ByteString: UInt64] = [:]
+        /// When the last copy was made for which `copies` has no room; 0 if there is none.
+        var uncounted: UInt64 = 0
+
+        /// The part of a purge that concerns copies; nil if there is none.
+        func copies(of purge: Purge) -> PurgeSelection? {
+            if uncounted > 0 { return PurgeSelection(matching: purge.selection, mode: purge.mode) }
+            let names = Set(copies.keys.map(\.text).filter(purge.selection.contains))
+            return names.isEmpty ? nil : PurgeSelection(sources: names, mode: purge.mode)
+        }
     }
 
     private let state = Mutex(State())
     private let store: any ObjectStore
     private let times: PurgeTimes
+    /// Removes copies that a purge voids from nearer tiers.
+    let removeCopies = Mutex<(@Sendable (PurgeSelection) async -> Void)?>(nil)
     static let interval = 10.0
 
     init(_ store: any ObjectStore, _ times: PurgeTimes) { (self.store, self.times) = (store, times) }
@@ -33,6 +54,23 @@ final class LivePurges: Sendable {
     func covering(_ source: String) -> [Purge] {
         state.withLock(\.purges).filter { $0.selection.contains(source) }
     }
+
+    /// Hands out an entry of a source unless a purge voids it. Nearer tiers copy it. If a purge from before then becomes known
+    /// later, the copies are removed.
+    ///
+    /// - Parameter isLeft: decides by the known purges that cover the source.
+    func handOut(_ source: String, if isLeft: ([Purge]) -> Bool) -> Bool {
+        state.withLock { state in
+            guard isLeft(state.purges.filter { $0.selection.contains(source) }) else { return false }
+            let (key, now) = (ByteString(source), times.tick())
+            let hasRoom = state.copies[key] != nil || state.copies.count < PurgeLog.limit
+            if hasRoom { state.copies[key] = now } else { state.uncounted = now }
+            return true
+        }
+    }
+
+    /// Whether `refresh` has something to do for copies.
+    var hasCopies: Bool { state.withLock { !$0.copies.isEmpty } }
 
     /// Writes one. What was stored before is void once this returns.
     func add(_ selection: PurgeSelection, _ matching: SourceSelection, named text: String) async throws(StoreError) {
@@ -47,23 +85,32 @@ final class LivePurges: Sendable {
 
     /// Reads them if that is due, for which one caller waits, and all if what is known is older than twice the interval.
     func refresh() async throws(StoreError) {
-        let now = SystemClock.monotonic.seconds
-        let task = state.withLock { state -> Task<Result<Void, StoreError>, Never>? in
-            let isOld = now > state.known + 2 * Self.interval
-            if let loading = state.loading { return isOld ? loading : nil }
-            guard isOld || now >= state.nextLoad else { return nil }
-            // Not a part of the request that happens to come first: others wait for it as well.
-            let task = Task { await Result(of: { () async throws(StoreError) in try await self.load(now) }) }
-            state.loading = task
-            return task
+        let expiries = state.withLock(\.expiries)
+        while let load = due(expiries) {
+            try await load.task.value.get()
+            if load.expiries >= expiries { return }
         }
-        try await task?.value.get()
     }
 
-    /// Makes the next look-up read them again.
-    func expire() { state.withLock { $0.known = -.infinity } }
+    /// The load to wait for; nil if what is known is new enough.
+    private func due(_ expiries: Int) -> Load? {
+        let now = SystemClock.monotonic.seconds
+        return state.withLock { state in
+            let isOld = state.known.expiries < expiries || now > state.known.time + 2 * Self.interval
+            if let loading = state.loading { return isOld ? loading : nil }
+            guard isOld || now >= state.nextLoad else { return nil }
+            let began = (now, state.expiries)
+            // Not a part of the request that happens to come first: others wait for it as well.
+            let task = Task { await Result(of: { () async throws(StoreError) in try await self.load(began) }) }
+            state.loading = Load(task: task, expiries: state.expiries)
+            return state.loading
+        }
+    }
 
-    private func load(_ now: Double) async throws(StoreError) {
+    /// Has every look-up from now on wait until they are read again.
+    func expire() { state.withLock { $0.expiries += 1 } }
+
+    private func load(_ start: (time: Double, expiries: Int)) async throws(StoreError) {
         defer {
             state.withLock { state in
                 state.loading = nil
@@ -82,14 +129,20 @@ final class LivePurges: Sendable {
         // What cannot be read is asked for again by the next load; what was read stays.
         try await ObjectTier.each(texts.filter { known[$0] == nil }.sorted()) { [self] text throws(StoreError) in
             guard let purge = try await read(text) else { return }
-            state.withLock { state in
-                if !state.purges.contains(where: { $0.text == text }) { state.purges.append(purge) }
+            let copies = state.withLock { state in
+                if state.purges.contains(where: { $0.text == text }) { return nil as PurgeSelection? }
+                state.purges.append(purge)
+                return state.copies(of: purge)
             }
+            if let copies { await removeCopies.withLock(\.self)?(copies) }
         }
         state.withLock { [texts] state in
             // Those that this process has added meanwhile stay.
             state.purges.removeAll { $0.time < began && !texts.contains($0.text) }
-            state.known = now
+            state.known = start
+            // What was copied before this load began has been compared with every purge from before.
+            state.copies = state.copies.filter { $0.value >= began }
+            if state.uncounted < began { state.uncounted = 0 }
         }
     }
 

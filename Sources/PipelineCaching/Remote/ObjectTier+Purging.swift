@@ -41,7 +41,9 @@ extension ObjectTier {
 
     package func wasPurgedElsewhere(_ selection: PurgeSelection) -> Bool {
         times.note(selection.sources.union(selection.digests))
-        purges.expire()
+        // A look-up reads the last purge of its source by itself.
+        let isAll = !selection.sources.isDisjoint(with: PurgeSelection.workInFlight.sources)
+        if isAll || selection.matching != nil { purges.expire() }
         return true
     }
 

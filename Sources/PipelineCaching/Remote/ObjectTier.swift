@@ -61,9 +61,13 @@ package final class ObjectTier: CacheTier {
         async let refreshed = Result(of: { () async throws(StoreError) in try await self.purges.refresh() })
         let (found, purge) = (try await asked.get(), try await purged.get())
         try await refreshed.get()
-        let needed = try Set(purges.covering(source).map(\.text)).union(Self.text(purge).map { [$0] } ?? [])
-        let records = (found.object?.records ?? []).filter { $0.seen.isSuperset(of: needed) }.map(\.record)
-        return records.isEmpty ? nil : .records(records.map { $0.moved(by: -found.clockOffset) })
+        let last = try Self.text(purge).map { [$0] } ?? []
+        var records = found.object?.records ?? []
+        let isLeft = purges.handOut(source) { purges in
+            records.removeAll { !$0.seen.isSuperset(of: purges.map(\.text) + last) }
+            return !records.isEmpty
+        }
+        return isLeft ? .records(records.map { $0.record.moved(by: -found.clockOffset) }) : nil
     }
 
     /// Reads the object of a source, whose times are the store's; nil if the bucket has none. Throws `damaged` if it was
@@ -105,8 +109,10 @@ package final class ObjectTier: CacheTier {
             found.entry.key == name, found.entry.originalDigest == original, found.entry.length == object.body.count
         else { throw StoreError(.damaged, "the bucket returned another object than \(key), or a changed one") }
         if let source = found.source {
-            let isVoid = purges.covering(source).contains { $0.mode != .soft && !found.seen.contains($0.text) }
-            if isVoid { return nil }
+            let isLeft = purges.handOut(source) { purges in
+                purges.allSatisfy { $0.mode == .soft || found.seen.contains($0.text) }
+            }
+            if !isLeft { return nil }
         }
         return .variant(found.entry, body: part == .body ? Array(object.body) : nil)
     }
@@ -213,7 +219,9 @@ package final class ObjectTier: CacheTier {
     package var currentMark: PurgeMark? { PurgeMark(times.tick()) }
 
     package func purges(since mark: PurgeMark?) async throws(StoreError) -> PurgeLog {
-        times.log(since: mark?.rawValue)
+        // An error is counted by the next look-up.
+        if purges.hasCopies { try? await purges.refresh() }
+        return times.log(since: mark?.rawValue)
     }
 
     /// Counts what the bucket holds by listing it, a request for each thousand objects.

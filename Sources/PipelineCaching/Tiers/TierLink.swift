@@ -129,11 +129,17 @@ final class TierLink: Sendable {
     /// - Parameter now: Unix seconds.
     func purge(_ selection: PurgeSelection, now: Double) async throws(StoreError) -> PurgeResult {
         if let placement, tier.currentMark != nil {
-            let purged = try await gate.call(within: placement.storeDeadline) { [tier] () async throws(StoreError) in
-                try await tier.purge(selection)
+            let purged = await Result { [tier] () async throws(StoreError) in
+                try await gate.call(within: placement.storeDeadline) { () async throws(StoreError) in
+                    try await tier.purge(selection)
+                }
             }
-            recentPurges.withLock { $0.confirm(selection) }
-            return purged
+            // The digests stand for variants, which a soft purge leaves alone.
+            let left = PurgeSelection(digests: selection.mode == .soft ? [] : selection.digests)
+            recentPurges.withLock { recent in
+                if case .success = purged { recent.confirm(selection) } else { recent.add(left, now: now) }
+            }
+            return try purged.get()
         }
         let result = await queue.run { [tier, placement, gate] in
             await Result(of: { () async throws(StoreError) in

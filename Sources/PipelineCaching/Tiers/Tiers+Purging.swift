@@ -54,15 +54,31 @@ extension Tiers {
                 result.unconfirmed.append(link.name)
             }
         }
+        // A look-up may have copied a variant from a farther tier before it was purged there.
+        if links.count > 1, selection.mode != .soft { await removeCopies(selection, before: links.count - 1) }
         // What is stored from now on carries a mark from after the purge.
         await catchUp()
         for link in self.links { await link.catchUp { forget($0) } }
-        // A soft purge of the folder has emptied memory of its names. What memory has of them by now is newer.
-        let inMemory = selection.mode == .soft && folder != nil ? PurgeResult() : memory.purge(selection)
+        let inMemory = purgeMemory(selection)
         if self.links.isEmpty { result = inMemory }
-        if selection.mode != .soft { pixels.remove(named: inMemory.digests.union(selection.sources)) }
         if let failure { throw failure }
         return result
+    }
+
+    private func purgeMemory(_ selection: PurgeSelection) -> PurgeResult {
+        // A soft purge of the folder has emptied memory of its names. What memory has of them by now is newer.
+        let result = selection.mode == .soft && folder != nil ? PurgeResult() : memory.purge(selection)
+        if selection.mode != .soft { pixels.remove(named: result.digests.union(selection.sources)) }
+        return result
+    }
+
+    /// Removes copies of a farther tier's entries from memory and the tiers before it.
+    func removeCopies(_ selection: PurgeSelection, before tier: Int) async {
+        for link in links[..<tier] {
+            do throws(StoreError) { _ = try await link.purge(selection, now: now()) } catch { link.note(error) }
+        }
+        await catchUp()
+        _ = purgeMemory(selection)
     }
 
     /// Has every record validated before it answers, because purges by other machines may have been missed. Work in flight is

@@ -62,6 +62,11 @@ package final class Tiers: Sendable {
         }
         let near = folder.map { TierLink($0, queueBytes: configuration.writeBehindBytes, warn: warn) }
         links = [near].compactMap(\.self) + configuration.tiers.map { TierLink($0, warn: warn) }
+        for (at, link) in links.enumerated() {
+            (link.tier as? ObjectTier)?.purges.removeCopies.withLock { remove in
+                remove = { [weak self] in await self?.removeCopies($0, before: at) }
+            }
+        }
         tellOfNotice()
     }
 
