@@ -2,7 +2,8 @@
 public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
     /// RFC 9111: fresh responses are reused, stale ones validated. The default.
     case `protocol`
-    /// Uses whatever is stored, stale or not, and asks the origin only if nothing is.
+    /// Uses whatever is stored, stale or not, and asks the origin only if nothing is. Stored errors (4xx and 5xx) are
+    /// used only while they are fresh.
     case cacheElseLoad
     /// Uses whatever is stored, stale or not, and never asks the origin.
     case cacheOnly

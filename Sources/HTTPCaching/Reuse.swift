@@ -49,6 +49,8 @@ package enum Reuse {
         let age = Age.current(of: stored, now: now)
         let remaining = Freshness.lifetime(of: stored, configuration: configuration).seconds - age
         let isFresh = remaining > 0 && !control.forbidsReuse && !stored.isSoftPurged
+        let isError = (400...599).contains(stored.status)
+        if policy == .cacheElseLoad, isError, !isFresh { return toOrigin }
         if policy != .protocol { return isFresh ? .fresh : .stale }
         let asked = directives ?? RequestDirectives()
         var otherwise: ReuseDecision { asked.onlyIfCached ? .gatewayTimeout : toOrigin }

@@ -106,20 +106,25 @@ package enum Validation {
         places.max { Age.date(of: stored[$0]) < Age.date(of: stored[$1]) }.map { [$0] } ?? []
     }
 
+    /// Fields that describe the body they came with. Many origins send the default type of their framework, or the
+    /// coding that a body would have had, with a 304 (RFC 9111 §3.2 permits to leave such fields out).
+    package static let fieldsOfTheBody: Set<String> = [
+        "content-length", "content-type", "content-encoding", "content-range",
+    ]
+
     /// The stored response freshened by a 304 (RFC 9111 §3.2 and §4.3.4).
     ///
-    /// Every field of the 304 replaces all stored lines of its name, except `Content-Length`, hop-by-hop fields and
-    /// those a shared cache may not store. `Content-Type`, `Content-Encoding` and `Content-Range` are replaced like the
-    /// rest: bodies are kept as they were sent, so nothing depends on the former value. The age starts over: if the 304
-    /// has no `Age`, the stored one is removed, and if it has no `Date`, the time of arrival becomes the `Date`.
-    /// Whether the result may still be stored is for `Storability` to decide.
+    /// Every field of the 304 replaces all stored lines of its name, except `fieldsOfTheBody`, hop-by-hop fields and
+    /// those a shared cache may not store. The age starts over: if the 304 has no `Age`, the stored one is removed, and
+    /// if it has no `Date`, the time of arrival becomes the `Date`. Whether the result may still be stored is for
+    /// `Storability` to decide.
     ///
     /// - Parameter requestFields: the request's, which give the selecting fields; nil keeps the stored ones.
     package static func freshened(
         _ stored: StoredResponse, by fields: [HeaderField], requestTime: Double, responseTime: Double,
         requestFields: [HeaderField]? = nil, configuration: CachingConfiguration = CachingConfiguration()
     ) -> StoredResponse {
-        var new = fields.endToEnd().filter { !FieldLines.isSameName($0.name, "content-length") }
+        var new = fields.endToEnd().filter { !fieldsOfTheBody.contains(FieldLines.lowercased($0.name)) }
         if new.first("date") == nil {
             new.append(HeaderField("Date", HTTPDate.text(unixSeconds: Int(responseTime))))
         }

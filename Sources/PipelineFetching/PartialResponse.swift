@@ -46,10 +46,10 @@ final class PartialResponse: Sendable {
         return nil
     }
 
-    /// The fields of the complete response: those of the first part, updated by the second's (RFC 9110 §15.3.7.3).
+    /// The fields of the complete response: those of the first part, updated by the second's (RFC 9110 §15.3.7.3),
+    /// except for those that describe the body.
     func fields(updatedBy part: [HeaderField]) -> [HeaderField] {
-        let ofThePart = ["content-length", "content-range"]
-        let updates = part.filter { !ofThePart.contains($0.name.lowercased()) }
+        let updates = part.filter { !Validation.fieldsOfTheBody.contains($0.name.lowercased()) }
         let updated = Set(updates.map { $0.name.lowercased() })
         return fields.filter { !updated.contains($0.name.lowercased()) } + updates
     }

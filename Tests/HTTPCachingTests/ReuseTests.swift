@@ -31,6 +31,14 @@ struct ReuseTests {
         #expect(Reuse.decision(stored: stored(tagged), now: epoch + age, policy: policy) == expected)
     }
 
+    @Test(arguments: [(200, ReuseDecision.stale), (301, .stale), (404, .mustValidate), (503, .mustValidate)])
+    func `cacheElseLoad keeps no error beyond its freshness`(status: Int, whenStale: ReuseDecision) {
+        let response = stored(tagged, status: status)
+        #expect(Reuse.decision(stored: response, now: epoch + 10, policy: .cacheElseLoad) == .fresh)
+        #expect(Reuse.decision(stored: response, now: epoch + 100, policy: .cacheElseLoad) == whenStale)
+        #expect(Reuse.decision(stored: response, now: epoch + 100, policy: .cacheOnly) == .stale)
+    }
+
     @Test(
         arguments: [
             ("max-age=60", 10.0, nil, ReuseDecision.staleWhileRevalidate), ("max-age=60", 100, nil, .mustValidate),

@@ -25,6 +25,17 @@ struct PolicyTests {
         }
     }
 
+    @Test func `cacheElseLoad asks again where an error is stored that is stale`() async throws {
+        try await withCache(origin: { _ in Answer(404, "Cache-Control: max-age=10", body: "b") }) { bench in
+            for seconds in [0.0, 5, 60] {
+                bench.clock.advance(seconds)
+                let response = try await bench.get { $0.policy = .cacheElseLoad }
+                #expect(response.status == 404)
+            }
+            #expect(bench.count == 2)
+        }
+    }
+
     @Test func `cacheOnly contacts no origin`() async throws {
         try await withCache(origin: tagged) { bench in
             #expect(await bench.refusal { $0.policy = .cacheOnly }?.code == .notCached)

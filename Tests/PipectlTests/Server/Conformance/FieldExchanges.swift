@@ -127,8 +127,10 @@ enum FieldExchanges {
                 Request(.reused(1)) { $0.shows = ["Content-Length": "5"] }),
         ]
         + names.filter { $0.0 != "ETag" }.map { name, value, other in
-            Exchange(
-                "a 304 changes \(name)", weight(name), "9111 §3.2",
+            let stays = weight(name) == .chosen
+            let shown = Lines([(name, .text(stays ? value : other))])
+            return Exchange(
+                "a 304 \(stays ? "does not change" : "changes") \(name)", weight(name), "9111 §3.2",
                 Request(
                     .fresh,
                     Answer(200, ["Cache-Control": "max-age=2", "Age": "10", "ETag": "\"a\""])
@@ -136,8 +138,8 @@ enum FieldExchanges {
                 Request(
                     .confirmed(1),
                     Answer(304, ["Cache-Control": "max-age=3600", "ETag": "\"a\""]).with(Lines([(name, .text(other))]))
-                ) { $0.shows = Lines([(name, .text(other))]) },
-                Request(.reused(1)) { $0.shows = Lines([(name, .text(other))]) })
+                ) { $0.shows = shown },
+                Request(.reused(1)) { $0.shows = shown })
         }
         + [
             Exchange(
