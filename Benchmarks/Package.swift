@@ -16,6 +16,7 @@ let package = Package(
         .executableTarget(name: "render-bench", dependencies: [variants], swiftSettings: settings),
         .executableTarget(name: "fetch-bench", dependencies: [pipeline], swiftSettings: settings),
         .executableTarget(name: "load-bench", dependencies: [pipeline, variants], swiftSettings: settings),
+        .executableTarget(name: "queue-bench", dependencies: [pipeline, variants], swiftSettings: settings),
         .target(name: "Traces", swiftSettings: settings),
         .executableTarget(name: "replay", dependencies: [pipeline, "Traces"], swiftSettings: settings),
         .executableTarget(name: "replay-http", dependencies: ["Traces"], swiftSettings: settings),
