@@ -19,7 +19,6 @@ package struct IndexedHeap<Key: Comparable> {
             switch (places[id], newValue) {
             case (nil, nil): return
             case (nil, let key?):
-                places[id] = members.count
                 members.append((id, key))
                 settle(members.count - 1)
             case (let place?, let key?):
@@ -30,7 +29,6 @@ package struct IndexedHeap<Key: Comparable> {
                 let last = members.removeLast()
                 guard place < members.count else { return }
                 members[place] = last
-                places[last.id] = place
                 settle(place)
             }
         }
@@ -45,25 +43,25 @@ package struct IndexedHeap<Key: Comparable> {
 
     /// Moves the member at a place towards the root or the leaves until its key is in order.
     private mutating func settle(_ start: Int) {
+        let member = members[start]
         var place = start
-        while place > 0, members[place].key < members[(place - 1) / 2].key {
-            swap(place, (place - 1) / 2)
+        while place > 0, member.key < members[(place - 1) / 2].key {
+            put(members[(place - 1) / 2], at: place)
             place = (place - 1) / 2
         }
-        guard place == start else { return }
-        while 2 * place + 1 < members.count {
+        while place >= start, 2 * place + 1 < members.count {
             var child = 2 * place + 1
             if child + 1 < members.count, members[child + 1].key < members[child].key { child += 1 }
-            guard members[child].key < members[place].key else { return }
-            swap(place, child)
+            guard members[child].key < member.key else { break }
+            put(members[child], at: place)
             place = child
         }
+        put(member, at: place)
     }
 
-    private mutating func swap(_ a: Int, _ b: Int) {
-        members.swapAt(a, b)
-        places[members[a].id] = a
-        places[members[b].id] = b
+    private mutating func put(_ member: (id: UInt64, key: Key), at place: Int) {
+        members[place] = member
+        places[member.id] = place
     }
 }
 

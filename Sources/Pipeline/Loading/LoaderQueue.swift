@@ -86,7 +86,7 @@ struct LoaderQueue: Sendable {
     private var owners: [Member: (place: Member, priority: RequestPriority)] = [:]
     /// Places that wait and are not only prefetched.
     private var waiting = IndexedHeap<Turn>()
-    /// These places, and running ones, by when they were last asked for.
+    /// These places, and running ones, by when they were last asked for. Empty without a window.
     private var (oldestWaiting, oldestRunning) = (IndexedHeap<Member>(), IndexedHeap<Member>())
     private var runningPrefetches = 0
     /// Places that wait and are only prefetched, in the order in which they will be wanted.
@@ -207,6 +207,7 @@ struct LoaderQueue: Sendable {
         let waits = !place.isEmpty && !place.isRunning
         waiting[id] = waits && !place.isPrefetch ? turn(place) : nil
         soon[id] = waits && place.isPrefetch ? id : nil
+        guard configuration.window != nil else { return }
         oldestWaiting[id] = waits && !place.isPrefetch ? place.last : nil
         oldestRunning[id] = place.isRunning && !place.isPrefetch ? place.last : nil
     }
