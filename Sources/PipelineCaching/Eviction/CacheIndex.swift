@@ -73,6 +73,14 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return true
     }
 
+    /// Changes the values of all entries with this name, and takes the name from them; but not of the entry under `key`.
+    mutating func unname(_ name: String, but key: Key, _ change: (inout Value) -> Void) {
+        for number in names[ByteString(name)] ?? [] where slots[Int(number)]!.key != key {
+            change(&values[Int(number)]!)
+            removeName(of: number)
+        }
+    }
+
     /// Inserts a value in place of any under its key, keeping its access count, and evicts what exceeds the budget.
     ///
     /// - Parameter name: the name by which `remove(named:)` finds it.
@@ -188,8 +196,15 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         queue.sweep { [stamps] element in stamps[Int(element.slot)] == element.stamp }
     }
 
+    private mutating func removeName(of number: UInt32) {
+        guard let name = slots[Int(number)]?.name.take() else { return }
+        names[name]?.remove(number)
+        if names[name]?.isEmpty == true { names[name] = nil }
+    }
+
     @discardableResult
     private mutating func removeSlot(_ number: UInt32) -> (key: Key, value: Value) {
+        removeName(of: number)
         let (slot, value) = (slots[Int(number)]!, values[Int(number)]!)
         slots[Int(number)] = nil
         values[Int(number)] = nil
@@ -197,10 +212,6 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         free.append(number)
         numbers[slot.key] = nil
         bytes -= entries[Int(number)].size
-        if let name = slot.name {
-            names[name]?.remove(number)
-            if names[name]?.isEmpty == true { names[name] = nil }
-        }
         return (slot.key, value)
     }
 }

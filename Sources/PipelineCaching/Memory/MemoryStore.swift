@@ -97,6 +97,16 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         }
     }
 
+    /// Changes the values of all entries with this name, and takes the name from them; but not of the entry under `key`.
+    /// Searches all shards.
+    func unname(_ name: String, but key: String, _ change: (inout Value) -> Void) {
+        for shard in shards {
+            shard.state.withLock {
+                $0.index.unname(name, but: ByteString(key)) { $0 = MemoryEntry($0).changing(change).content }
+            }
+        }
+    }
+
     /// Removes one entry; false if there was none.
     @discardableResult
     package func remove(_ key: String) -> Bool {

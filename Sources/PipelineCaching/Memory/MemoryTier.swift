@@ -5,8 +5,10 @@ import Synchronization
 /// The memory tiers. Nothing in it blocks or throws: any thread may call it, event loops included.
 ///
 /// `records` holds the records of each source and `originals` the bodies under their digests, each within its own
-/// budget. A body carries a record of each source it was stored for, which answers if `records` has evicted its own: so
-/// a record stays for as long as its body. A purge finds variants by the digest of their original.
+/// budget. A body also carries a record of each source it was stored for. The one of the source that it is named after
+/// answers if `records` has evicted that source: so a record stays for as long as its body. No other body has a record of
+/// that source under its name, and this one is the most recent (RFC 9111 §4). A purge finds variants by the digest of
+/// their original.
 package final class MemoryTier: Sendable {
     package let records: MemoryStore<[OriginalRecord]>
     package let originals: MemoryStore<[OriginalRecord]>
@@ -45,9 +47,7 @@ package final class MemoryTier: Sendable {
             all.removeAll { $0.response.selecting == record.response.selecting }
             all.append(record)
             all.sort { $0.response.responseTime > $1.response.responseTime }
-            originals.update(record.digest) { held in
-                if let at = held.firstIndex(where: { $0.isSameSelection(as: record) }) { held[at] = record }
-            }
+            accompany(record)
             return keep(Array(all.prefix(OriginalRecord.selectionLimit)), of: record.source, generation: generation)
         }
     }
@@ -61,6 +61,26 @@ package final class MemoryTier: Sendable {
             name: source, source: source)
     }
 
+    /// Puts a source's most recent record beside its body, if memory has that, and removes the records of the source
+    /// beside other bodies.
+    private func accompany(_ record: OriginalRecord) {
+        let isOfSource = { @Sendable (held: OriginalRecord) in ByteString(held.source) == ByteString(record.source) }
+        originals.unname(record.source, but: record.digest) { $0.removeAll(where: isOfSource) }
+        originals.update(record.digest) { held in
+            guard let at = held.firstIndex(where: isOfSource) else { return }
+            held.removeAll(where: isOfSource)
+            held.insert(record, at: at)
+        }
+    }
+
+    /// Removes all records of a source, but no bodies: another tier has a more recent one.
+    func removeRecords(of source: String) {
+        updating.withLock { _ in
+            records.remove(source)
+            originals.unname(source, but: "") { $0.removeAll { ByteString($0.source) == ByteString(source) } }
+        }
+    }
+
     /// Merges another store's records of a source into those here, the newer of each selection, and returns the result.
     func merged(_ stored: [OriginalRecord], of source: String, generation: UInt64) -> [OriginalRecord] {
         updating.withLock { _ in
@@ -70,9 +90,16 @@ package final class MemoryTier: Sendable {
                 if let at, all[at].response.responseTime >= kept.response.responseTime { continue }
                 if let at { all[at] = kept } else { all.append(kept) }
             }
-            if !all.isEmpty { keep(all, of: source, generation: generation) }
+            if let newest = Self.newest(of: all) {
+                accompany(newest)
+                keep(all, of: source, generation: generation)
+            }
             return all
         }
+    }
+
+    private static func newest(of records: [OriginalRecord]) -> OriginalRecord? {
+        records.max { $0.response.responseTime < $1.response.responseTime }
     }
 
     /// The memory that a record takes: itself, its strings and their allocation headers, about 64 bytes per string in
@@ -102,20 +129,29 @@ package final class MemoryTier: Sendable {
 
     // MARK: Bodies
 
+    /// Keeps a body with its record, the most recent of its source.
     func keep(_ body: [UInt8], under record: OriginalRecord, generation: UInt64) {
+        accompany(record)
         // Records of other sources with the same bytes. A source left out here fetches again after a purge of the rest.
-        let others = originals.peek(record.digest)?.value.filter { !$0.isSameSelection(as: record) } ?? []
+        let others =
+            originals.peek(record.digest)?.value.filter { ByteString($0.source) != ByteString(record.source) } ?? []
         let cost = record.fetchMilliseconds > 0 ? record.fetchMilliseconds : Self.fetchEstimate(bytes: body.count)
         originals.insert(
             [record] + others.prefix(OriginalRecord.selectionLimit - 1), body: body, for: record.digest, cost: cost,
             generation: generation, name: record.source, source: record.source)
     }
 
-    /// Keeps a body that was read from disk, with its record if that is known.
+    /// Keeps a body that was read from disk, with its record if that is known to be the most recent of its source.
     func keep(_ body: [UInt8], of digest: String, _ record: OriginalRecord?, generation: UInt64) {
-        if let record, record.digest == digest { return keep(body, under: record, generation: generation) }
-        originals.insert(
-            [], body: body, for: digest, cost: Self.fetchEstimate(bytes: body.count), generation: generation)
+        updating.withLock { _ in
+            if let record, record.digest == digest, let all = records.peek(record.source)?.value,
+                Self.newest(of: all) == record
+            {
+                return keep(body, under: record, generation: generation)
+            }
+            originals.insert(
+                [], body: body, for: digest, cost: Self.fetchEstimate(bytes: body.count), generation: generation)
+        }
     }
 
     // MARK: Variants

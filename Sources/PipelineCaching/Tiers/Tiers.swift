@@ -245,9 +245,8 @@ package final class Tiers: Sendable {
             } : nil
         if storage.contains(.originalsInMemory) {
             if case .bytes(let bytes)? = body { memory.keep(bytes, under: record, generation: marks.originals) }
-            _ = memory.update(record, known: known, generation: marks.originals)
         }
-        guard isBehind else { return }
+        guard update(record, known, storage, marks) else { return }
         let waitingRecord = wait(record, of: record, marks.originals)
         writeBehind(.original(record, body: body), bytes: body.map(queued) ?? 0, marks) {
             waitingRecord()
@@ -264,19 +263,35 @@ package final class Tiers: Sendable {
     package func freshen(
         _ record: OriginalRecord, storage: StorageOptions, marks: Marks, known: [OriginalRecord] = []
     ) {
+        guard update(record, known, storage, marks) else { return }
+        writeBehind(.freshened(record), bytes: 0, marks, end: wait(record, of: record, marks.originals))
+    }
+
+    /// Stores a record in memory. A tier that is not to store it gives up the one that it has, which is older now.
+    ///
+    /// - Returns: whether it is to be stored in the tiers behind memory.
+    private func update(
+        _ record: OriginalRecord, _ known: [OriginalRecord], _ storage: StorageOptions, _ marks: Marks
+    ) -> Bool {
+        let isBehind = !links.isEmpty && storage.contains(.originalsOnDisk)
         if storage.contains(.originalsInMemory) {
             _ = memory.update(record, known: known, generation: marks.originals)
+            if !isBehind { removeBehindMemory(record) }
+        } else if isBehind {
+            memory.removeRecords(of: record.source)
         }
-        guard storage.contains(.originalsOnDisk), !links.isEmpty else { return }
-        writeBehind(.freshened(record), bytes: 0, marks, end: wait(record, of: record, marks.originals))
+        return isBehind
     }
 
     /// Removes a record that the origin replaced with one that may not be stored. Its variants stay under its digest.
     package func forget(_ record: OriginalRecord) {
-        let selecting = record.response.selecting
-        _ = memory.removeRecord(source: record.source, selecting: selecting)
+        _ = memory.removeRecord(source: record.source, selecting: record.response.selecting)
+        removeBehindMemory(record)
+    }
+
+    private func removeBehindMemory(_ record: OriginalRecord) {
         if links.isEmpty { return }
-        let marks = marks()
+        let (selecting, marks) = (record.response.selecting, marks())
         writeBehind(
             .removedRecord(source: record.source, selecting: selecting), bytes: 0, marks,
             end: wait(nil, of: record, marks.originals))
