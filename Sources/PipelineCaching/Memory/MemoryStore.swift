@@ -10,7 +10,8 @@ package final class MemoryStore<Value: Sendable>: Sendable {
     package static var entryOverhead: Int { 512 }
 
     private let shards: [MemoryShard]
-    private let budget: Atomic<Int>
+    /// Locked while the shards get their shares.
+    private let budget: Mutex<Int>
     let purges: PurgeCount
 
     /// - Parameters:
@@ -30,7 +31,7 @@ package final class MemoryStore<Value: Sendable>: Sendable {
     ) {
         self.purges = purges
         let count = max(1, shards ?? min(16, budget / 64_000_000))
-        self.budget = Atomic(max(0, budget))
+        self.budget = Mutex(max(0, budget))
         self.shards = (0..<count).map { _ in MemoryShard(budget: max(0, budget) / count, policy: policy) }
     }
 
@@ -188,13 +189,15 @@ package final class MemoryStore<Value: Sendable>: Sendable {
 
     /// Changes the budget, and evicts what exceeds it.
     func resize(to budget: Int) {
-        self.budget.store(max(0, budget), ordering: .relaxed)
-        for shard in shards { shard.state.withLock { $0.index.resize(to: max(0, budget) / shards.count) } }
+        self.budget.withLock { whole in
+            whole = max(0, budget)
+            for shard in shards { shard.state.withLock { $0.index.resize(to: max(0, budget) / shards.count) } }
+        }
     }
 
     /// Sums over all shards; taken shard by shard, so only exact while nothing else runs.
     package var counters: StoreCounters {
-        var sum = StoreCounters(budget: budget.load(ordering: .relaxed))
+        var sum = StoreCounters(budget: budget.withLock(\.self))
         for shard in shards {
             shard.state.withLock { state in
                 sum.hits += state.hits
