@@ -2,40 +2,43 @@ import PipelineSupport
 import Synchronization
 
 extension ObjectTier {
+    /// A purge by source takes three round trips: it writes the purge while it reads the records, lists the objects that the
+    /// records lead to, and removes them.
     package func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
         // No source has this name: it stands for all work in flight.
-        if !selection.sources.isDisjoint(with: PurgeSelection.workInFlight.sources) {
-            result.mark = PurgeMark(times.noteAll())
-        }
+        let inFlight = PurgeSelection.workInFlight.sources
+        if !selection.sources.isDisjoint(with: inFlight) { result.mark = PurgeMark(times.noteAll()) }
         if let matching = selection.matching {
             try await purges.add(selection, matching, named: Self.random())
         }
-        let sources = Array(selection.sources.subtracting(PurgeSelection.workInFlight.sources))
-        // First everything is void; what is removed then may take long, and may fail.
-        if selection.mode != .variantsOnly {
-            try await Self.each(sources) { [self] source throws(StoreError) in
+        let found = Mutex<[SourceObject]>([])
+        try await Self.each(Array(selection.sources.subtracting(inFlight))) { [self] source throws(StoreError) in
+            async let asked = Result(of: { () async throws(StoreError) in try await self.stored(source).object })
+            if selection.mode != .variantsOnly {
                 let text = Self.random()
                 try await store.put(Self.purgeKey(source), Array(text.utf8), type: "text/plain")
                 times.note([source], as: text)
             }
-        }
-        let removed = Removed()
-        try await Self.each(sources) { [self] source throws(StoreError) in
-            removed.add(try await remove(source, selection.mode))
-        }
-        // Digests of which no record is known. Those of a selection are void with it.
-        let left = selection.digests.subtracting(removed.result.digests)
-        times.note(left)
-        if selection.mode != .soft, selection.matching == nil {
-            try await Self.each(Array(left)) { [self] digest throws(StoreError) in
-                removed.add(try await removeVariants(of: digest))
+            switch await asked {
+            case .success(let object?): found.withLock { $0.append(object) }
+            // A damaged one leads to nothing.
+            case .failure(let error) where error.code != .damaged: throw error
+            case .success, .failure: break
             }
         }
-        let mark = max(result.mark.rawValue, times.note(selection.sources.union(left)))
-        result = removed.result
-        result.digests.formUnion(left)
-        result.mark = PurgeMark(mark)
+        let objects = found.withLock(\.self)
+        let digests = Set(objects.flatMap(\.digests))
+        times.note(digests.union(selection.digests).union(selection.sources))
+        result.sources = objects.count { !$0.records.isEmpty }
+        if selection.mode != .variantsOnly { result.records = objects.reduce(0) { $0 + $1.records.count } }
+        // Digests of which no record is known. Those of a selection are void with it.
+        let all = selection.matching == nil ? digests.union(selection.digests) : digests
+        if selection.mode != .soft {
+            result.add(try await remove(all, of: objects, withOriginals: selection.mode == .hard))
+        }
+        result.digests.formUnion(digests.union(selection.digests))
+        result.mark = max(result.mark, PurgeMark(times.note(selection.sources.union(selection.digests))))
         return result
     }
 
@@ -47,41 +50,47 @@ extension ObjectTier {
         return true
     }
 
-    private func remove(_ source: String, _ mode: PurgeMode) async throws(StoreError) -> PurgeResult {
-        var result = PurgeResult()
-        let object: SourceObject?
-        do throws(StoreError) { object = try await stored(source).object } catch {
-            // A damaged one leads to nothing.
-            if error.code != .damaged { throw error }
-            object = nil
+    /// Removes the variants of digests. With originals, also removes the sources' objects, and bodies that no other source had.
+    private func remove(
+        _ digests: Set<String>, of objects: [SourceObject], withOriginals: Bool
+    ) async throws(StoreError) -> PurgeResult {
+        let found = Mutex((keys: [String](), result: PurgeResult()))
+        try await Self.each(Array(digests.filter { DigestKey($0) != nil })) { [self] digest throws(StoreError) in
+            let own = objects.filter { withOriginals && $0.digests.contains(digest) }
+                .map { "d/\(digest)/\(Self.hash($0.source))" }
+            async let body = Result(of: { () async throws(StoreError) in try await self.body(digest, of: own) })
+            try await eachPage(of: "v/\(digest)/") { page throws(StoreError) in
+                found.withLock { found in
+                    found.keys += page.map(\.key)
+                    found.result.variants += page.count
+                    found.result.bytes += page.reduce(0) { $0 + $1.size }
+                }
+            }
+            let removed = try await body.get()
+            found.withLock { found in
+                found.keys += own + removed
+                found.result.originals += removed.count
+            }
         }
-        let digests = Set(object?.digests ?? [])
-        times.note(digests.union([source]))
-        if let object, !object.records.isEmpty { result.sources = 1 }
-        if mode != .variantsOnly { result.records = object?.records.count ?? 0 }
-        if mode != .soft { for digest in digests { result.add(try await removeVariants(of: digest)) } }
-        result.digests = digests
-        guard mode == .hard, object != nil else { return result }
-        try await store.delete(Self.key(of: source))
-        for digest in digests {
-            try await store.delete("d/\(digest)/\(Self.hash(source))")
-            let others = try await store.list("d/\(digest)/", after: nil)
-            guard others.objects.isEmpty, try await store.holds("o/" + digest) else { continue }
-            try await store.delete("o/" + digest)
-            result.originals += 1
+        let records = withOriginals ? objects.map { Self.key(of: $0.source) } : []
+        do throws(StoreError) {
+            try await Self.each(found.withLock { $0.keys } + records) { [store] key throws(StoreError) in
+                try await store.delete(key)
+            }
+        } catch {
+            // The next purge needs them to find what is left.
+            if withOriginals { for object in objects { try? await put(object) } }
+            throw error
         }
-        return result
+        return found.withLock { $0.result }
     }
 
-    private func removeVariants(of digest: String) async throws(StoreError) -> PurgeResult {
-        var result = PurgeResult()
-        guard DigestKey(digest) != nil else { return result }
-        try await eachPage(of: "v/\(digest)/") { page throws(StoreError) in
-            try await Self.each(page.map(\.key)) { [store] key throws(StoreError) in try await store.delete(key) }
-            result.variants += page.count
-            result.bytes += page.reduce(0) { $0 + $1.size }
-        }
-        return result
+    /// Returns the key of an original's body if it exists and no source has had it except those with a key in `own`.
+    private func body(_ digest: String, of own: [String]) async throws(StoreError) -> [String] {
+        if own.isEmpty { return [] }
+        async let isThere = Result(of: { () async throws(StoreError) in try await self.store.holds("o/" + digest) })
+        let having = try await store.list("d/\(digest)/", after: nil).objects
+        return try await isThere.get() && having.allSatisfy { own.contains($0.key) } ? ["o/" + digest] : []
     }
 
     /// 32 hexadecimal digits that no other purge has.
@@ -89,11 +98,4 @@ extension ObjectTier {
         var generator = SystemRandomNumberGenerator()
         return hex((0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) })
     }
-}
-
-/// What several removals have removed, together.
-private final class Removed: Sendable {
-    private let sum = Mutex(PurgeResult())
-    var result: PurgeResult { sum.withLock(\.self) }
-    func add(_ part: PurgeResult) { sum.withLock { $0.add(part) } }
 }

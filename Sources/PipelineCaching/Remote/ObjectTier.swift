@@ -27,7 +27,7 @@ package final class ObjectTier: CacheTier {
     /// Bytes of the longest body of an original that is stored.
     static let longestOriginal = 64 << 20
     /// Requests at once of one store or purge.
-    static let width = 16
+    static let width = 48
 
     package init(_ store: any ObjectStore, originals: Bool = true, variants: Bool = true) {
         self.store = store
@@ -148,7 +148,8 @@ package final class ObjectTier: CacheTier {
             let stored = StoredObjectVariant(entry: entry, source: source, seen: seen)
             try await store.put(key, ObjectCoding.encode(body, stored.texts, key: key), type: entry.mediaType)
             // One that began meanwhile may not have seen it.
-            if times.haveBeenPurged([entry.originalDigest], since: change.mark.rawValue) { try await store.delete(key) }
+            let names = [entry.originalDigest] + (source.map { [$0] } ?? [])
+            if times.haveBeenPurged(names, since: change.mark.rawValue) { try await store.delete(key) }
         }
     }
 
@@ -193,7 +194,7 @@ package final class ObjectTier: CacheTier {
         if change(&object, record.moved(by: found.clockOffset), seen) { try await put(object) }
     }
 
-    private func put(_ object: SourceObject) async throws(StoreError) {
+    func put(_ object: SourceObject) async throws(StoreError) {
         let key = Self.key(of: object.source)
         try await store.put(key, ObjectCoding.encode([], object.texts, key: key), type: Self.opaque)
     }

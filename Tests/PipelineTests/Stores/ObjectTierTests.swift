@@ -266,6 +266,50 @@ struct ObjectTierTests {
         #expect(object.records.map(\.record.digest) == [digest([2])])
     }
 
+    @Test(arguments: PurgeMode.allCases, [1, 3])
+    func `a purge by source takes three round trips at most`(_ mode: PurgeMode, sources: Int) async throws {
+        let tier = node()
+        let names = (0..<sources).map { "http://a/\($0)" }
+        for name in names {
+            for byte in 0..<UInt8(3) {
+                let original = record(name, [byte], selecting: ["accept": "\(byte)"])
+                try await keep(original, [byte], in: tier)
+                for number in 0..<3 {
+                    let entry = variant("\(name) \(number)", of: original.digest, [1, 2])
+                    try await tier.store([EntryChange(.variant(entry, body: [1, 2], source: name), mark: mark(tier))])
+                }
+            }
+        }
+        let before = bucket.state.withLock(\.roundTrips)
+        let purged = try await tier.purge(PurgeSelection(sources: Set(names), mode: mode))
+        #expect(bucket.state.withLock(\.roundTrips) - before <= 3)
+        #expect(purged.sources == sources && purged.digests.count == 3)
+        let left = Set(bucket.keys.map { $0.prefix(2) })
+        switch mode {
+        case .hard: #expect(left == ["p/"] && purged.originals == 3 && purged.variants == 9 * sources)
+        case .soft: #expect(left.contains("v/") && left.contains("p/") && purged.variants == 0)
+        case .variantsOnly: #expect(left == ["d/", "o/", "s/"] && purged.records == 0)
+        }
+    }
+
+    @Test func `a purge that could not remove everything can be repeated`() async throws {
+        let tier = node()
+        let original = record("http://a/", [1])
+        let entry = variant("v", of: original.digest, [1, 2])
+        try await keep(original, [1], in: tier)
+        try await tier.store([EntryChange(.variant(entry, body: [1, 2], source: original.source), mark: mark(tier))])
+        let isFailing = Atomic(true)
+        bucket.faults { key, own in
+            // Its removal, not its listing.
+            key.hasPrefix("v/") && key.utf8.count > 70 && isFailing.load(ordering: .relaxed)
+                ? .failure(StoreError(.unavailable, "made to fail")) : .success(own)
+        }
+        await #expect(throws: StoreError.self) { try await tier.purge(PurgeSelection(sources: ["http://a/"])) }
+        isFailing.store(false, ordering: .relaxed)
+        _ = try await tier.purge(PurgeSelection(sources: ["http://a/"]))
+        #expect(bucket.keys.allSatisfy { $0.hasPrefix("p/") })
+    }
+
     @Test func `a purge removes bodies that no other source has had, and keeps the others`() async throws {
         let tier = node()
         try await keep(record("http://a/", [1]), [1], in: tier)
