@@ -36,7 +36,8 @@ struct PipelineMetric: Sendable, Hashable {
         .counter, "stage_failures_total", ["stage"], "runs of a stage that threw an error, cancellation excluded")
     static let lookups = PipelineMetric(
         .counter, "tier_lookups_total", ["tier", "part", "result"],
-        "look-ups in a tier; `part` is record, original, variant or (in memory) pixels, `result` is hit or miss")
+        "look-ups in a tier; `part` is record, original, variant or (in memory) pixels, `result` is hit or miss; "
+            + "a call that failed is neither")
     static let tierFailures = PipelineMetric(
         .counter, "tier_failures_total", ["tier"], "calls of a tier that failed, and changes it could not store")
     static let tierSkips = PipelineMetric(

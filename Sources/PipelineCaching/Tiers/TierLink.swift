@@ -70,7 +70,12 @@ final class TierLink: Sendable {
     /// - Parameter isCounted: false for what is no look-up of a request, or its second one.
     func find(_ key: EntryKey, _ part: EntryPart, isCounted: Bool = true) async -> FoundEntry? {
         let began = SystemClock.monotonic.seconds
-        let found = await asked(key, part)
+        let found: FoundEntry?
+        do throws(StoreError) { found = try await asked(key, part) } catch {
+            // The tier may have it, so this is no miss.
+            gate.note(error)
+            return nil
+        }
         if !isFolder, case .variant(_, _?)? = found {
             let milliseconds = (SystemClock.monotonic.seconds - began) * 1000
             hitTime.withLock { $0 = $0.map { 0.9 * $0 + 0.1 * milliseconds } ?? milliseconds }
@@ -86,22 +91,17 @@ final class TierLink: Sendable {
         return found
     }
 
-    private func asked(_ key: EntryKey, _ part: EntryPart) async -> FoundEntry? {
-        do throws(StoreError) {
-            guard let placement else { return try await tier.find(key, part) }
-            let found = try await gate.call(within: placement.deadline) { [tier] () async throws(StoreError) in
-                try await tier.find(key, part)
-            }
-            guard let found else { return nil }
-            if !EntryCheck.agrees(found, with: key, part) {
-                throw StoreError(
-                    .damaged, "the tier \(name) returned another entry than the one asked for, or a changed one")
-            }
-            return recentPurges.withLock { $0.left(of: found) }
-        } catch {
-            gate.note(error)
-            return nil
+    private func asked(_ key: EntryKey, _ part: EntryPart) async throws(StoreError) -> FoundEntry? {
+        guard let placement else { return try await tier.find(key, part) }
+        let found = try await gate.call(within: placement.deadline) { [tier] () async throws(StoreError) in
+            try await tier.find(key, part)
         }
+        guard let found else { return nil }
+        if !EntryCheck.agrees(found, with: key, part) {
+            throw StoreError(
+                .damaged, "the tier \(name) returned another entry than the one asked for, or a changed one")
+        }
+        return recentPurges.withLock { $0.left(of: found) }
     }
 
     /// No longer takes entries from before a purge from the tier, whether that purge succeeds or not; to be called
