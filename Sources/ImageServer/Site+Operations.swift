@@ -45,6 +45,10 @@ extension Site {
                     inner.add("losses", fleet.losses)
                 }
             }
+            let problems = pipeline.tierProblems
+            if !problems.isEmpty {
+                object.add("problems") { inner in for (tier, text) in problems { inner.add(tier.description, text) } }
+            }
             if let workers {
                 object.add("workers") { inner in
                     inner.add("started", workers.started)

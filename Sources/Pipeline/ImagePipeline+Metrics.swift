@@ -26,6 +26,11 @@ extension ImagePipeline {
         tiers.tierCounters.filter { $0.name != .disk }.map { ($0.name, $0.records, $0.originals, $0.variants) }
     }
 
+    /// Why tiers behind the folder have failed, by name, unless they have answered since.
+    package var tierProblems: [(tier: TierName, text: String)] {
+        tiers.tierCounters.compactMap { tier in tier.name == .disk ? nil : tier.problem.map { (tier.name, $0) } }
+    }
+
     /// Fetches and renders that are in progress or wait, now, and how many were refused because there were too many.
     package var workInProgress: (fetches: Int, renders: Int, refused: Int) {
         (fetch.backlog.count, render.backlog.count, fetch.backlog.refused + render.backlog.refused)

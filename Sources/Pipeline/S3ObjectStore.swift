@@ -51,6 +51,18 @@ struct S3ObjectStore: ObjectStore {
         }
     }
 
+    /// Returns the same text for all keys, so that each cause is logged once. It names the bucket's own settings.
+    private static func message(_ error: FetchError, _ key: String) -> String {
+        let setting = "the setting `remote.s3`"
+        let text = error.message.replacing(key, with: "").replacing("the setting `s3`", with: setting)
+            .replacing("; lower `fetch.perHost` or `fetch.rate`", with: "")
+        switch error.code {
+        case .unreachable, .unresolvable, .connectTimeout, .tls, .refusedAddress:
+            return text + "; check `endpoint` and `region` of \(setting)"
+        default: return text
+        }
+    }
+
     private func asking<Value: Sendable>(
         _ key: String, isFolder: Bool = false, _ body: (SourceURL) async throws(FetchError) -> Value
     ) async throws(StoreError) -> Value {
@@ -66,7 +78,7 @@ struct S3ObjectStore: ObjectStore {
                 case .timeout, .connectTimeout, .stalled: .timedOut
                 default: .unavailable
                 }
-            throw StoreError(code, error.message)
+            throw StoreError(code, Self.message(error, key))
         }
     }
 }

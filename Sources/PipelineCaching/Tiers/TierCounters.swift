@@ -6,6 +6,8 @@ package struct TierCounters: Sendable {
     package var variants: LookupCounters
     /// Calls that failed, and changes that could not be stored.
     package var failures: Int
+    /// Why the latest call failed; nil if it succeeded.
+    package var problem: String?
     /// Calls that were not made.
     package var skips: Int
     /// Calls that have not returned.

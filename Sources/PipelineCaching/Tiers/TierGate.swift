@@ -2,7 +2,7 @@ import PipelineSupport
 import Synchronization
 
 /// Bounds what a tier may cost: how long a call is waited for, how many are in progress, and whether a tier that keeps
-/// failing is asked at all. Counts what goes wrong, and logs it once.
+/// failing is asked at all. Counts what goes wrong, and logs each cause once.
 final class TierGate: Sendable {
     private let name: TierName
     private let limit: Int
@@ -10,7 +10,12 @@ final class TierGate: Sendable {
     private let inProgress = Atomic<Int>(0)
     private let failed = Atomic<Int>(0)
     private let skipped = Atomic<Int>(0)
-    private let hasWarned = Atomic<Bool>(false)
+    private struct Trouble {
+        var logged: Set<String> = []
+        var latest: String?
+    }
+    private let trouble = Mutex(Trouble())
+    private static let mostLogged = 32
     private let warn: @Sendable (String) -> Void
     private static let start = ContinuousClock.now
 
@@ -29,11 +34,20 @@ final class TierGate: Sendable {
     /// Calls that have not returned.
     var calls: Int { inProgress.load(ordering: .relaxed) }
 
-    /// Counts an error, and logs the first.
+    /// Why the latest call failed; nil if it succeeded.
+    var problem: String? { trouble.withLock(\.latest) }
+
+    /// Counts an error, and logs each cause once.
     func note(_ error: StoreError) {
         if error.code == .skipped { return }
         failed.add(1, ordering: .relaxed)
-        if hasWarned.exchange(true, ordering: .relaxed) { return }
+        // The messages of other codes name an entry.
+        let cause = error.code == .unavailable ? error.description : error.code.description
+        let isNew = trouble.withLock { trouble in
+            trouble.latest = error.description
+            return trouble.logged.count < Self.mostLogged && trouble.logged.insert(cause).inserted
+        }
+        if !isNew { return }
         warn("the \(name) cache failed; continuing without it where necessary: \(error.description)")
     }
 
@@ -68,6 +82,7 @@ final class TierGate: Sendable {
             case .success: .answered
             case .failure(let error): error.code == .skipped ? .unknown : .failed
             }
+        if case .success = result { trouble.withLock { $0.latest = nil } }
         breaker?.withLock { $0.record("", outcome, isTrial: isTrial, now: Self.now) }
         return try result.get()
     }

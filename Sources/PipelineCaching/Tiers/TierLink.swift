@@ -51,8 +51,8 @@ final class TierLink: Sendable {
         let lookups = lookups.withLock(\.self)
         return TierCounters(
             name: name, records: lookups.records, originals: lookups.originals, variants: lookups.variants,
-            failures: gate.failures, skips: gate.skips, calls: gate.calls, queuedBytes: queue.waiting,
-            dropped: queue.dropped)
+            failures: gate.failures, problem: gate.problem, skips: gate.skips, calls: gate.calls,
+            queuedBytes: queue.waiting, dropped: queue.dropped)
     }
 
     /// The mark up to which this process knows the tier's purges; to be taken before anything is looked up.

@@ -53,6 +53,26 @@ extension CommandTests {
             #expect(ended.exit == 0, "\(ended.errors)")
         }
 
+        @Test func `a bucket that refuses shows in the log and in the state of readiness`() async throws {
+            let folder = ScratchFolder()
+            mkdir(folder("store"), 0o700)
+            mkdir(folder("store/cache"), 0o700)
+            let (store, endpoint) = try S3Servers.rclone(folder("store"), isShared: false)
+            store.readOn()
+            defer { store.stop() }
+            _ = folder.write(
+                "remote.s3: {bucket: cache, endpoint: '\(endpoint)', accessKey: ACCESSKEY, secretKey: WRONG}\n"
+                    + "remote.seconds: 60\nallowPrivateAddresses: true\n", to: "pipectl.yaml")
+            let server = try await RunningServer.start(folder: folder, config: folder("pipectl.yaml"))
+            #expect(try await !server.ask("/ready").text.contains("problems"))
+            #expect(try await server.ask("/variant/unsigned/thumbnail:40,png/sample:dusk").status == 200)
+            let says = "check `secretKey` of the setting `remote.s3`"
+            let state = try await server.ask("/ready").text
+            #expect(state.contains(#""problems":{"remote":""#) && state.contains(says), "\(state)")
+            let ended = await server.stop()
+            #expect(ended.exit == 0 && ended.errors.contains(says), "\(ended.errors)")
+        }
+
         @Test(arguments: [
             #"{"prefix":"a"}"#, #"{"bucket":"a b"}"#, #"{"bucket":"a","prefix":"b c"}"#, #"{"bucket":"a","maxAge":3}"#,
             #"{"bucket":"a","buckets":{}}"#, #"{"bucket":3}"#, #"{"bucket":"a","accessKey":"k"}"#,
