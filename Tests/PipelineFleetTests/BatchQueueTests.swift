@@ -211,15 +211,56 @@ import Testing
         let results = try await batch.collect(10)
         #expect(results.map(\.number).sorted() == Array(0..<10))
         let dead = try #require(results.first { $0.number == 3 })
-        #expect((dead.kind, dead.attempt) == (.dead, tries))
+        // It may have been another one's fault at first.
+        let most = max(tries, 2)
+        #expect((dead.kind, dead.attempt) == (.dead, most))
         #expect(dead.payload == Self.payload(3))
         #expect(results.count { $0.kind == .success } == 9)
-        #expect(handOuts.counts == Dictionary(uniqueKeysWithValues: (0..<10).map { ($0, $0 == 3 ? tries : 1) }))
+        #expect(handOuts.counts == Dictionary(uniqueKeysWithValues: (0..<10).map { ($0, $0 == 3 ? most : 1) }))
         let letters = try await batch.redis.reply(to: "XRANGE", batch.id.dead, "-", "+")
         #expect(letters.elements?.count == 1)
         let letter = try #require(letters.elements?.first.flatMap(StreamEntry.init))
         #expect(letter.fields == ["number": Array("3".utf8), "payload": Self.payload(3)])
         #expect(try await batch.submitter.state().failed == 1)
+    }
+
+    @Test(arguments: [1, 3]) func `an item that kills its worker takes no other item with it`(
+        tries: Int
+    ) async throws {
+        var terms = BatchTerms.hours
+        terms.tries = tries
+        let batch = try await Batch(terms)
+        try await batch.submit(0..<10)
+        try await batch.submitter.finish(total: 10)
+        var worker = try batch.worker()
+        var held: [LeasedItem] = []
+        while let items = try await worker.next(count: 5 - held.count) {
+            held += items
+            if held.contains(where: { $0.number == 3 }) {
+                for item in held { try await batch.age(item) }
+                worker = try batch.worker()
+            } else {
+                for item in held { #expect(try await worker.complete(item, [])) }
+            }
+            held = []
+        }
+        let results = try await batch.collect(10)
+        #expect(results.filter { $0.kind == .dead }.map(\.number) == [3])
+        #expect(results.count { $0.kind == .success } == 9)
+    }
+
+    @Test func `a worker that holds an item gets none that was handed out before`() async throws {
+        let batch = try await Batch()
+        let (dead, worker) = (try batch.worker(), try batch.worker())
+        try await batch.submit(0..<5)
+        for item in try #require(try await dead.next(count: 3)) { try await batch.age(item) }
+        #expect(try await worker.next(count: 5, isIdle: false) == [])
+        for number in 0..<3 {
+            let items = try #require(try await worker.next(count: 5))
+            #expect(items.map(\.number) == [number] && items.allSatisfy(\.isAlone))
+            #expect(try await worker.next(count: 5, isIdle: false)?.isEmpty == (number < 2))
+            #expect(try await worker.complete(items[0], []))
+        }
     }
 
     @Test func `a worker whose item was taken over cannot complete, extend or release it`() async throws {

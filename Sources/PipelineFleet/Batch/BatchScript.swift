@@ -92,13 +92,15 @@ struct BatchScript {
         return get('submitted')
         """)
 
-    /// Hands out items: first those whose lease has run out, then new ones. Arguments: consumer, count. Returns the
+    /// Hands out items: first those whose lease has run out, then new ones. Arguments: consumer, count, whether the worker
+    /// holds nothing. An item that was handed out before may have killed its worker, so it is handed out alone, and the
+    /// worker gets nothing else meanwhile. It has two tries at least: another item may be to blame for the first. Returns the
     /// lease, the ID of the newest item ever handed out, and pairs of an entry and its delivery count; `COMPLETE` if
     /// every item has a result.
     static let take = BatchScript(
         """
         local consumer, count, tries, lease = ARGV[1], tonumber(ARGV[2]), get('tries'), get('lease')
-        local taken = {}
+        local taken, waits = {}, false
         -- More rows than items are wanted, or each dead item would keep the others waiting for one more call.
         for _, row in ipairs(redis.call('XPENDING', items, 'workers', 'IDLE', lease, '-', '+', count + 100)) do
             local id, attempt = row[1], row[4]
@@ -106,17 +108,20 @@ struct BatchScript {
             if not entry then
                 -- Another program deleted it.
                 redis.call('XACK', items, 'workers', id)
-            elseif attempt >= tries then
+            elseif attempt >= math.max(tries, 2) then
                 local number, payload = entry[2][2], entry[2][4]
                 finish(id, number, 'dead', attempt, payload)
                 redis.call('XADD', dead, 'MAXLEN', \(deadLimit), '*', 'number', number, 'payload', payload)
                 renew()
-            elseif #taken < count then
+            elseif #taken < count and not waits and (attempt == 0 or (ARGV[3] == '1' and #taken == 0)) then
                 redis.call('XCLAIM', items, 'workers', consumer, 0, id)
                 table.insert(taken, {entry, attempt + 1})
+                waits = attempt > 0
+            elseif attempt > 0 then
+                waits = true
             end
         end
-        if #taken < count then
+        if #taken < count and not waits then
             local read = redis.call('XREADGROUP', 'GROUP', 'workers', consumer, 'COUNT', count - #taken,
                 'STREAMS', items, '>')
             for _, entry in ipairs(read and read[1][2] or {}) do table.insert(taken, {entry, 1}) end

@@ -29,19 +29,23 @@ package struct BatchWorker: Sendable {
 
     /// Takes items: first those whose lease has run out, then new ones. Several batches are asked in random order.
     ///
-    /// An item that was handed out as often as its batch allows becomes dead instead, so an item that kills its workers
-    /// does not stop the rest. If the call fails, items may have been handed out in vain: they return after their
+    /// An item that was handed out before comes alone, and only while the worker holds nothing. If it was handed out as often
+    /// as its batch allows, and twice at least, it becomes dead instead: an item that kills its workers neither stops the
+    /// others nor makes them fail. If the call fails, items may have been handed out in vain: they return after their
     /// lease, with that try counted.
     ///
     /// - Parameters:
     ///   - count: the most items, 1 to `maxItems`.
     ///   - blockSeconds: how long to wait for an item, 0 not to wait. Concurrent calls wait one after the other.
+    ///   - isIdle: whether the worker holds no items. Default true.
     /// - Returns: no items if none came in time; nil if `batch` is complete.
     /// - Throws: `gone` and `unknownFormat` only about `batch`.
-    package func next(count: Int = 1, blockSeconds: Double = 0) async throws(BatchError) -> [LeasedItem]? {
+    package func next(
+        count: Int = 1, blockSeconds: Double = 0, isIdle: Bool = true
+    ) async throws(BatchError) -> [LeasedItem]? {
         let deadline = SystemClock.monotonic.seconds + blockSeconds
         while true {
-            guard let look = try await look(min(max(count, 1), Self.maxItems)) else { return nil }
+            guard let look = try await look(min(max(count, 1), Self.maxItems), isIdle) else { return nil }
             let seconds = deadline - SystemClock.monotonic.seconds
             if !look.items.isEmpty || seconds <= 0 { return look.items }
             try await wait(look, atMost: seconds)
@@ -57,10 +61,12 @@ package struct BatchWorker: Sendable {
     }
 
     /// nil if `batch` is complete.
-    private func look(_ count: Int) async throws(BatchError) -> Look? {
+    private func look(_ count: Int, _ isIdle: Bool) async throws(BatchError) -> Look? {
         var look = Look(waitSeconds: lookSeconds)
-        for id in try await batches() where look.items.count < count {
-            let reply = try await commands.run(.take, [(id, [consumer, RedisWord(count - look.items.count)])])[0]
+        for id in try await batches() where look.items.count < count && !look.items.contains(where: \.isAlone) {
+            let isFree: RedisWord = isIdle && look.items.isEmpty ? "1" : "0"
+            let words = [consumer, RedisWord(count - look.items.count), isFree]
+            let reply = try await commands.run(.take, [(id, words)])[0]
             switch reply {
             case .success(.status) where batch != nil: return nil
             case .success(.status): try await unlist(id)

@@ -8,6 +8,8 @@ package struct LeasedItem: Sendable, Hashable {
     package let payload: [UInt8]
     /// How often it has been handed out, this time included; from 1 to `BatchTerms.tries`.
     package let attempt: Int
+    /// Whether the item was handed out before, and so may have killed its worker. A worker works on nothing else meanwhile.
+    package var isAlone: Bool { attempt > 1 }
     /// Seconds until it may be handed to another worker, unless it is extended.
     package let leaseSeconds: Double
 }

@@ -84,7 +84,9 @@ struct BatchCommand: AsyncParsableCommand {
     var submit = false
     @Option(help: ArgumentHelp("Go on with a batch of the queue, with the same inputs and options.", valueName: "id"))
     var attach: String?
-    @Option(help: ArgumentHelp("How often workers of the queue try an item (default 3).", valueName: "number"))
+    @Option(
+        help: ArgumentHelp(
+            "How often workers of the queue try an item (default 3; 1 counts as 2).", valueName: "number"))
     var tries: Int?
     @Option(help: .hidden)
     var lease: Double?

@@ -45,14 +45,14 @@ struct QueueWorker: Sendable {
             let result = await Result { () async throws(CommandFailure) in
                 var frees = freed.makeAsyncIterator()
                 while !Interruption.isRequested, run.state.withLock({ $0.unable == nil }) {
-                    let running = run.state.withLock { $0.held.count }
-                    guard running < limit else {
+                    let (running, isAlone) = run.state.withLock { ($0.held.count, $0.held.contains(where: \.isAlone)) }
+                    guard running < limit, !isAlone else {
                         _ = await frees.next()
                         continue
                     }
                     let seconds = isOnce && running == 0 ? 0 : 1.0
                     let items = try await QueueConnection.untilItAnswers { () async throws(BatchError) in
-                        try await worker.next(count: limit - running, blockSeconds: seconds)
+                        try await worker.next(count: limit - running, blockSeconds: seconds, isIdle: running == 0)
                     }
                     // nil: the batch has all its results, or an interruption.
                     guard let items, let items else { return }
