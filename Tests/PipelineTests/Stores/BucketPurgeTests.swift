@@ -80,7 +80,7 @@ struct BucketPurgeTests {
         try #require(tiers.links.last?.tier as? ObjectTier).purges
     }
 
-    @Test func `a purge by prefix that a node is told of is not undone by a list under way`() async throws {
+    @Test func `a purge by prefix that arrives while the bucket is listed is not undone by that list`() async throws {
         let bench = try Bench()
         let (a, b) = (try bench.node(), try bench.node(isProxied: true))
         await Bench.store(in: a)
