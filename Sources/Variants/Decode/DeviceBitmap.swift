@@ -180,7 +180,9 @@ struct DeviceBitmap {
             }
             at += 2
             if count > 0 {
-                for number in 0..<Int(count) { put(value, number) }
+                let fitting = max(0, min(Int(count), width - x))
+                for number in 0..<fitting { put(value, number) }
+                x += Int(count) - fitting
                 continue
             }
             switch value {

@@ -2,8 +2,6 @@
 enum GIFDecoder: OriginalDecoder {
     static let format = ImageFormat.gif
     static let loader = "gifload_buffer"
-    /// Counting stops here; the limits checked afterwards are far lower.
-    static let maxCountedFrames = 100_000
 
     static func recognises(_ file: ByteReader) -> Bool { file.matches("GIF87a") || file.matches("GIF89a") }
 
@@ -11,6 +9,7 @@ enum GIFDecoder: OriginalDecoder {
         guard let found = Frames(file) else {
             throw ImageHeader.damaged("GIF", "its screen descriptor is cut short")
         }
+        try HeaderParts.check("GIF", found.blocks, "blocks", most: HeaderParts.blocks)
         guard found.count > 0 else { throw ImageHeader.damaged("GIF", "it has no frame") }
         try ImageHeader.checkSize("GIF", found.canvas.x.upperBound, found.canvas.y.upperBound)
         var header = ImageHeader(
@@ -110,6 +109,8 @@ extension GIFDecoder {
         /// frames are clipped to it.
         private(set) var canvas: Area
         private(set) var count = 0
+        /// Frames and extensions.
+        private(set) var blocks = 0
         private(set) var namesTransparency = false
         /// Whether a frame is shown while some of the canvas has not been painted, or was cleared.
         private(set) var leavesHoles = false
@@ -129,7 +130,8 @@ extension GIFDecoder {
             var control: Int?
             /// What may not have been painted: the canvas, or what was cleared last.
             var hole: Area?
-            while count < maxCountedFrames, let block = file.byte(end) {
+            while blocks < HeaderParts.mostCounted, let block = file.byte(end) {
+                if block == 0x21 || block == 0x2C { blocks += 1 }
                 if block == 0x21 {
                     if file.byte(end + 1) == 0xF9 { control = end }
                     end = Self.endOfSubBlocks(file, end + 2)

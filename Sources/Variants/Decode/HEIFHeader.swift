@@ -23,6 +23,7 @@ enum HEIFHeader {
 
     static func parse(_ reader: ByteReader, format: ImageFormat) throws(RenderError) -> ImageHeader {
         let name = format.title
+        try checkBoxes(reader, name)
         guard let (_, boxes, own) = properties(reader) else {
             throw ImageHeader.damaged(name, "it has no picture properties")
         }
@@ -40,6 +41,28 @@ enum HEIFHeader {
         header.hold(bytesPerPixel: (isWide ? 24 : 14) * (header.hasAlpha ? 1.5 : 1))
         for profile in own.compactMap(\.profile) { header.profileBytes = max(header.profileBytes, profile.count) }
         return header
+    }
+
+    /// Refuses more boxes than are read, around all and within `meta`, and more items with properties.
+    private static func checkBoxes(_ reader: ByteReader, _ name: String) throws(RenderError) {
+        try checkCount(of: boxes(reader), name)
+        guard let meta = child("meta", of: reader)?.part(4) else { return }
+        try checkCount(of: boxes(meta), name)
+        for (parent, head) in [("iprp", 0), ("iinf", 6), ("iinf", 8), ("iref", 4)] {
+            guard let list = child(parent, of: meta)?.part(head) else { continue }
+            try checkCount(of: boxes(list), name)
+            if let properties = child("ipco", of: list) { try checkCount(of: boxes(properties), name) }
+            for box in boxes(list) where box.type == "ipma" {
+                // An entry takes three bytes or more.
+                let entries = min(box.data.uint32(4) ?? 0, box.data.count / 3)
+                try HeaderParts.check(name, entries, "items with properties", most: HeaderParts.boxes)
+            }
+        }
+    }
+
+    static func checkCount(of boxes: some Sequence<Box>, _ name: String) throws(RenderError) {
+        let count = boxes.prefix(HeaderParts.mostCounted).reduce(0) { count, _ in count + 1 }
+        try HeaderParts.check(name, count, "boxes", most: HeaderParts.boxes)
     }
 
     /// Reads depth and channels from `pixi`, the profile's name from `colr`, EXIF from its item (23008-12 §A.2).

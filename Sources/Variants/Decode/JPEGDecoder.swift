@@ -18,12 +18,14 @@ enum JPEGDecoder: OriginalDecoder {
         var orientation = 1
         var seenExif = false
         var profileBytes = 0
-        var scans = 0
+        var (scans, segments) = (0, 0)
         // Whether libjpeg keeps the coefficients of the whole picture: progressive, or components in scans of their own.
         var isHeld = false
         var components: UInt8?
         try forEachSegment(file) { marker, segment, _ throws(RenderError) in
+            segments += 1
             switch marker {
+            case _ where segments > HeaderParts.segments: return segments < HeaderParts.mostCounted
             case _ where isFrame(marker):
                 if header == nil {
                     header = try frame(segment)
@@ -44,6 +46,7 @@ enum JPEGDecoder: OriginalDecoder {
             }
             return true
         }
+        try HeaderParts.check("JPEG", segments, "segments", most: HeaderParts.segments)
         guard var header else { throw ImageHeader.damaged("JPEG", "it ends before its frame header") }
         header.orientation = orientation
         header.profileBytes = profileBytes
@@ -54,6 +57,7 @@ enum JPEGDecoder: OriginalDecoder {
 
     static func details(_ file: ByteReader) -> ImageDetails {
         var details = ImageDetails()
+        var isSearched = false
         // `ImageHeader.probe` has read the same segments and reported their errors.
         _ = try? forEachSegment(file) { marker, segment, _ in
             if isFrame(marker), details.bitDepth == nil {
@@ -72,7 +76,8 @@ enum JPEGDecoder: OriginalDecoder {
                 details.profileName = ProfileName.read(segment.part(14))
             } else if marker == 0xE2, segment.matches("urn:iso:std:iso:ts:21496:-1\0") {
                 details.hasGainMap = true
-            } else if marker == 0xE2, segment.matches("MPF\0") {
+            } else if marker == 0xE2, !isSearched, segment.matches("MPF\0") {
+                isSearched = true
                 // Further pictures follow this one; Apple's say in their metadata what they are.
                 if file.contains("urn:com:apple:photo:2020:aux:hdrgainmap") { details.hasGainMap = true }
             } else if marker == 0xE1, segment.matches("http://ns.adobe.com/xap/1.0/\0") {

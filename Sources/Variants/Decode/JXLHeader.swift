@@ -12,6 +12,7 @@ enum JXLHeader {
     }
 
     static func parse(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
+        try HEIFHeader.checkCount(of: boxes(reader), "JPEG XL")
         let found = try read(reader)
         try ImageHeader.checkSize("JPEG XL", found.width, found.height)
         guard found.extraChannels <= maxExtraChannels else {

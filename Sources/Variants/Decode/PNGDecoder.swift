@@ -25,8 +25,10 @@ enum PNGDecoder: OriginalDecoder {
             let samples = [0: 2, 2: 4, 3: 4, 4: 2, 6: 4][colour] ?? 4
             header.hold(bytesPerPixel: Double(samples * (depth == 16 ? 2 : 1)))
         }
-        var hasPixels = false
+        var (hasPixels, dataChunks, others) = (false, 0, 0)
         forEachChunk(file) { type, data in
+            if type == "IDAT" || type == "fdAT" { dataChunks += 1 } else { others += 1 }
+            guard others <= HeaderParts.chunks else { return }
             switch type {
             case "tRNS": header.hasAlpha = true
             case "eXIf": header.orientation = TIFFHeader.orientation(exif: data) ?? 1
@@ -35,6 +37,8 @@ enum PNGDecoder: OriginalDecoder {
             default: break
             }
         }
+        try HeaderParts.check("PNG", others, "chunks besides its pixels", most: HeaderParts.chunks)
+        try HeaderParts.check("PNG", dataChunks, "chunks of pixels", most: HeaderParts.dataChunks)
         // libpng reports no useful error for this.
         guard hasPixels else { throw ImageHeader.damaged("PNG", "it has no pixels (no IDAT chunk)") }
         let animation = animation(file)
@@ -69,14 +73,45 @@ enum PNGDecoder: OriginalDecoder {
         let file = ByteReader(bytes)
         var image: Image
         if let frame = animation(file).hidden, let canvas = PixelSize(file) {
-            image = try load(.stored(stillPicture(file, frame)), [])
+            let still = stillPicture(file, frame)
+            image = try load(.stored(withoutTexts(still.bytes) ?? still), [])
             if frame.width != canvas.width || frame.height != canvas.height {
                 image = try image.withAlpha().placed(on: canvas, x: frame.x, y: frame.y, extend: "black")
             }
         } else {
-            image = try load(.bytes(bytes), [])
+            image = try load(withoutTexts(bytes).map { .stored($0) } ?? .bytes(bytes), [])
         }
         return try ColourConversion.described(image) { colour(file, hasProfile: $0) }
+    }
+
+    /// The file, and a copy without texts.
+    static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 2 * count + header.heldBytes }
+
+    /// The file without texts, except for the first XMP packet, if it has any that may be compressed: each may inflate to
+    /// 8 MB, and no recipe uses them. nil if there are none.
+    private static func withoutTexts(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
+        guard let origin = bytes.baseAddress else { return nil }
+        var (kept, from, hasPacket) = ([] as [Range<Int>], 0, false)
+        forEachChunk(ByteReader(bytes)) { type, data in
+            guard type == "zTXt" || type == "iTXt", let place = data.all.baseAddress else { return }
+            let start = place - origin
+            if type == "iTXt", !hasPacket, data.matches("XML:com.adobe.xmp\0") {
+                hasPacket = true
+            } else {
+                // The chunk's length and type come before its data, a checksum behind.
+                kept.append(from..<start - 8)
+                from = min(bytes.count, start + data.count + 4)
+            }
+        }
+        if kept.isEmpty { return nil }
+        kept.append(from..<bytes.count)
+        let storage = PixelStorage(byteCount: kept.reduce(0) { $0 + $1.count })
+        var at = 0
+        for part in kept {
+            storage.write(UnsafeRawBufferPointer(rebasing: bytes[part]), at: at)
+            at += part.count
+        }
+        return storage
     }
 
     static let readsDamaged = true
@@ -87,7 +122,8 @@ enum PNGDecoder: OriginalDecoder {
         guard let canvas = PixelSize(file), let (part, rows) = MendedPNG.part(bytes), rows > 0 else {
             throw ImageHeader.damaged("PNG", "no row of its pixels can be read")
         }
-        let image = try ColourConversion.described(load(.stored(part), failOn: "none", [])) {
+        let plain = withoutTexts(part.bytes) ?? part
+        let image = try ColourConversion.described(load(.stored(plain), failOn: "none", [])) {
             colour(file, hasProfile: $0)
         }
         guard rows < canvas.height, image.height == canvas.height else { return image }
@@ -161,16 +197,17 @@ enum PNGDecoder: OriginalDecoder {
         return NamedColour(gamma: gamma, chromaticities: points)
     }
 
-    /// Calls `body` with each chunk after IHDR, up to IEND or the first one of a type.
+    /// Calls `body` with each chunk after IHDR, as far as they are counted, up to IEND or the first one of a type.
     static func forEachChunk(
         _ reader: ByteReader, until last: String = "IEND", _ body: (_ type: String, _ data: ByteReader) -> Void
     ) {
-        var offset = 33
+        var (offset, count) = (33, 0)
         while let length = reader.uint32(offset), let type = reader.fourCharacters(offset + 4), type != "IEND",
-            type != last
+            type != last, count < HeaderParts.mostCounted
         {
             body(type, reader.part(offset + 8, length))
             offset += 12 + length
+            count += 1
         }
     }
 }

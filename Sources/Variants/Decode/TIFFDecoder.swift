@@ -7,13 +7,15 @@ enum TIFFDecoder: OriginalDecoder {
 
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         guard let first = TIFFHeader(file) else { throw ImageHeader.damaged("TIFF", "its header is cut short") }
+        let pages = first.chain.count
+        try HeaderParts.check("TIFF", pages, "directories", most: HeaderParts.directories)
         let picture = first.picture { refusal($0) == nil }.directory
         guard let width = picture.value(256), let height = picture.value(257) else {
             throw ImageHeader.damaged("TIFF", "its first directory has no image size")
         }
         try ImageHeader.checkSize("TIFF", width, height)
         var header = ImageHeader(format: .tiff, width: width, height: height)
-        header.pages = max(1, first.chain.count)
+        header.pages = max(1, pages)
         header.orientation = picture.orientation ?? 1
         header.hasAlpha = (picture.value(277) ?? 1) > TIFFSamples.colours(picture.value(262) ?? 1)
         // A strip, or a row of tiles, is decoded at once.

@@ -1,9 +1,6 @@
 /// Reads image file directories of TIFF files (TIFF 6.0 §2), of EXIF blocks, which have the same structure, and of
 /// BigTIFF files, whose offsets and counts take eight bytes (libtiff's BigTIFF specification).
 struct TIFFHeader {
-    /// Counting stops here; the limits checked afterwards are far lower.
-    static let maxCountedPages = 10_000
-
     let reader: ByteReader
     let order: ByteOrder
     let isBig: Bool
@@ -60,7 +57,7 @@ struct TIFFHeader {
         var found: [Int] = []
         var seen: Set<Int> = []
         var directory = first
-        while found.count < Self.maxCountedPages, directory > 0, let (count, start) = entries(directory), count > 0,
+        while found.count < HeaderParts.mostCounted, directory > 0, let (count, start) = entries(directory), count > 0,
             seen.insert(directory).inserted
         {
             found.append(directory)

@@ -70,9 +70,11 @@ enum WebPDecoder: OriginalDecoder {
         var header = ImageHeader(format: .webp, width: width + 1, height: height + 1)
         header.hasAlpha = flags & 0x10 != 0
         let isAnimated = flags & 0x02 != 0
-        var frames = 0
+        var (frames, chunks) = (0, 0)
         var isHeld = header.hasAlpha
         forEachChunk(reader) { type, offset, data in
+            chunks += 1
+            guard chunks <= HeaderParts.chunks else { return }
             switch type {
             case "ANMF": frames += 1
             case "ALPH": (header.hasAlpha, isHeld) = (true, true)
@@ -84,20 +86,24 @@ enum WebPDecoder: OriginalDecoder {
             default: break
             }
         }
+        try HeaderParts.check("WebP", chunks, "chunks", most: HeaderParts.chunks)
         header.pages = isAnimated ? max(1, frames) : 1
         // What the frames of an animation are is not looked at.
         header.hold(bytesPerPixel: isHeld || isAnimated ? heldBytesPerPixel : 0)
         return header
     }
 
-    /// Calls `body` with each chunk after VP8X.
+    /// Calls `body` with each chunk after VP8X, as far as they are counted.
     static func forEachChunk(
         _ reader: ByteReader, _ body: (_ type: String, _ offset: Int, _ data: ByteReader) -> Void
     ) {
-        var offset = 30
-        while let length = reader.uint32(offset + 4, .little), let type = reader.fourCharacters(offset) {
+        var (offset, count) = (30, 0)
+        while let length = reader.uint32(offset + 4, .little), let type = reader.fourCharacters(offset),
+            count < HeaderParts.mostCounted
+        {
             body(type, offset, reader.part(offset + 8, length))
             offset += 8 + length + (length & 1)
+            count += 1
         }
     }
 

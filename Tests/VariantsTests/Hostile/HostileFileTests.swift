@@ -16,13 +16,14 @@ extension WorkerPoolTests {
 
         /// What a file comes to, from its first byte on, as the pipeline does it.
         static func outcome(
-            _ bytes: [UInt8], _ recipe: String, _ pool: WorkerPool
+            _ bytes: [UInt8], _ recipe: String, _ pool: WorkerPool, seconds: Double = 10
         ) async throws -> Result<RenderedVariant, RenderError> {
             let recipe = try Recipe(recipe)
             do throws(RenderError) {
                 let header = try ImageHeader.probe(bytes)
                 var job = RenderJob(original: bytes, header: header, recipe: recipe, quality: .fast)
                 job.limits.formats = Set(ImageFormat.decodable)
+                job.limits.seconds = seconds
                 return .success(try await pool.render(job))
             } catch {
                 return .failure(error)
@@ -35,7 +36,7 @@ extension WorkerPoolTests {
         ]
 
         private func check(_ file: HostileFiles.File, _ pool: WorkerPool) async throws {
-            let outcome = try await Self.outcome(try file.bytes(), file.recipe, pool)
+            let outcome = try await Self.outcome(try file.bytes(), file.recipe, pool, seconds: file.seconds)
             switch (file.outcome, outcome) {
             case (.picture, .success), (.either, .success): break
             case (.either, .failure(let error)):
@@ -45,6 +46,8 @@ extension WorkerPoolTests {
             case (.over(let limit, let value), .failure(let error)):
                 #expect(error.code == .overLimit, "\(file): \(error.code), \(error)")
                 #expect(error.message.contains("limits.\(limit) = \(value); "), "\(file): \(error)")
+            case (.tooMany(let parts), .failure(let error)):
+                #expect(error.code == .overLimit && error.message.contains(parts), "\(file): \(error.code), \(error)")
             case (_, .success): Issue.record("\(file): a picture")
             case (.picture, .failure(let error)): Issue.record("\(file): \(error.code), \(error)")
             }
@@ -53,7 +56,7 @@ extension WorkerPoolTests {
             }
         }
 
-        @Test(arguments: [HostileFiles.bombs, HostileFiles.metadata, HostileFiles.polyglots])
+        @Test(arguments: [HostileFiles.bombs, HostileFiles.metadata, HostileFiles.parts, HostileFiles.polyglots])
         func `hostile files are pictures or precise errors, and the next picture works`(
             files: [HostileFiles.File]
         ) async throws {

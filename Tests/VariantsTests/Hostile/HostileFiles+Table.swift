@@ -106,6 +106,74 @@ extension HostileFiles {
         },
     ]
 
+    /// Small pictures of many parts, and such whose parts take long.
+    static let parts: [File] = [
+        File("a JPEG with 40,000 segments", .tooMany("segments, and at most 4096 are read")) {
+            try jpeg(repeated(Make.segment(0xE5, [1, 2, 3]), 40_000))
+        },
+        File("a JPEG with 4,000 segments of each kind that is read", .either, seconds: 3) {
+            let kinds = [
+                (0xE1, "Exif\0\0"), (0xE1, "http://ns.adobe.com/xap/1.0/\0"), (0xE2, "ICC_PROFILE\0"),
+                (0xED, "Photoshop 3.0\0"),
+            ]
+            return try jpeg(repeated(kinds.flatMap { Make.segment(UInt8($0), Make.ascii($1) + Make.exif(1)) }, 1000))
+        },
+        File("a PNG with 500 texts that inflate to 8 MB", .picture, seconds: 2) {
+            let text = chunk("zTXt", Make.ascii("a\0\0") + zlib(zeros: 258 * 31_000 + 1))
+            return png(16, 16, extra: repeated(text, 500))
+        },
+        File("a PNG with 500 packets that inflate to 8 MB", .picture, seconds: 2) {
+            let packet = Make.ascii("XML:com.adobe.xmp\0\u{1}\0\0\0") + zlib(zeros: 258 * 31_000 + 1)
+            return png(16, 16, extra: repeated(chunk("iTXt", packet), 500))
+        },
+        File("an icon with such a PNG", .picture, seconds: 2) {
+            let text = chunk("zTXt", Make.ascii("a\0\0") + zlib(zeros: 258 * 31_000 + 1))
+            let picture = HostileFiles.png(16, 16, extra: repeated(text, 500))
+            let entry = [16, 16, 0, 0, 1, 0, 32, 0] + Make.little(picture.count, 4) + [22, 0, 0, 0]
+            return [0, 0, 1, 0, 1, 0] + entry + picture
+        },
+        File("a PNG with 20,000 chunks", .tooMany("20000 chunks besides its pixels")) {
+            png(16, 16, extra: repeated(chunk("abCd", []), 20_000))
+        },
+        File("a PNG with 150,000 chunks of pixels", .tooMany("150001 chunks of pixels")) {
+            png(16, 16, extra: repeated(chunk("IDAT", []), 150_000))
+        },
+        File("a GIF with 200,000 comments", .tooMany("blocks, and at most 100000")) {
+            let one = HostileFiles.gif(16, 16)
+            return one[..<13] + repeated([0x21, 0xFE, 1, 97, 0], 200_000) + one[13...]
+        },
+        File("a TIFF of 12,000 directories", .tooMany("12000 directories")) {
+            Make.tiff(width: 3, height: 2, pages: 12_000)
+        },
+        File("a WebP of 20,000 frames", .tooMany("20000 chunks")) {
+            Make.webp([Make.vp8x(2, width: 2, height: 2)] + Array(repeating: ("ANMF", []), count: 20_000))
+        },
+        File("an AVIF with 20,000 boxes", .tooMany("boxes, and at most 10000")) {
+            Make.heif(width: 4, height: 3) + repeated(Make.box("free", []), 20_000)
+        },
+        File("an AVIF with 2 MB of boxes", .tooMany("200000 or more boxes")) {
+            Make.heif(width: 4, height: 3) + repeated(Make.box("free", []), 250_000)
+        },
+        File("a HEIF with 20,000 properties", .tooMany("20000 boxes")) {
+            let properties = Make.box("iprp", Make.box("ipco", repeated(Make.box("free", []), 20_000)))
+            return Make.box("ftyp", Make.ascii("heic\0\0\0\0heic")) + Make.box("meta", [0, 0, 0, 0] + properties)
+        },
+        File("a HEIF with 20,000 items", .tooMany("20000 items with properties")) {
+            let items = Make.box("ipma", [0, 0, 0, 0] + Make.big(20_000, 4) + repeated([0, 7, 1, 1], 20_000))
+            let meta = Make.box("meta", [0, 0, 0, 0] + Make.box("iprp", Make.box("ipco", []) + items))
+            return Make.box("ftyp", Make.ascii("heic\0\0\0\0heic")) + meta
+        },
+        File("a JPEG XL with 20,000 boxes", .tooMany("boxes, and at most 10000")) {
+            [0, 0, 0, 12] + Make.ascii("JXL ") + [13, 10, 0x87, 10] + repeated(Make.box("free", []), 20_000)
+                + Make.box("jxlc", [0xFF, 0x0A, 0x41, 0x11, 0, 0, 0, 0])
+        },
+        File("a BMP with runs far beyond its edge", .picture, seconds: 3) {
+            let sizes = [0, 0, 54 + 1024, 40, 1, 1, 1 | 8 << 16, 1, 0, 0, 0, 0, 0].flatMap { Make.little($0, 4) }
+            let runs = repeated([255, 0], 4_000_000)
+            return Make.ascii("BM") + sizes + [UInt8](repeating: 0, count: 1024) + runs + [0, 1]
+        },
+    ]
+
     private static let script = Make.ascii("<html><script>alert(1)</script>")
 
     /// Files that are something else as well; what is rendered of them is the picture alone.

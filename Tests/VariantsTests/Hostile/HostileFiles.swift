@@ -10,6 +10,8 @@ enum HostileFiles {
     enum Outcome {
         /// Refused for a limit, whose setting and value the message has.
         case over(String, Int)
+        /// Refused for more parts than are read, which the message counts.
+        case tooMany(String)
         /// Refused with one of these.
         case refused([RenderError.Code])
         case picture
@@ -22,14 +24,17 @@ enum HostileFiles {
         var bytes: @Sendable () throws -> [UInt8]
         var recipe = "thumbnail:20x20,png"
         var outcome: Outcome
+        /// For decoding: less where a file must not take long.
+        var seconds = 10.0
 
         init(
-            _ description: String, _ outcome: Outcome, recipe: String = "thumbnail:20x20,png",
+            _ description: String, _ outcome: Outcome, recipe: String = "thumbnail:20x20,png", seconds: Double = 10,
             bytes: @escaping @Sendable () throws -> [UInt8]
         ) {
             self.description = description
             self.outcome = outcome
             self.recipe = recipe
+            self.seconds = seconds
             self.bytes = bytes
         }
     }
@@ -96,6 +101,10 @@ enum HostileFiles {
         while last > 0, !(bytes[last] == 0xFF && bytes[last + 1] == 0xDA) { last -= 1 }
         let scan = Array(bytes[last..<bytes.count - 2])
         return Array(bytes[..<last]) + Array(repeating: between + scan, count: count).joined() + [0xFF, 0xD9]
+    }
+
+    static func repeated(_ bytes: [UInt8], _ count: Int) -> [UInt8] {
+        Array(Array(repeating: bytes, count: count).joined())
     }
 
     static func gif(_ width: Int, _ height: Int, frames: Int = 1, x: Int = 0, comment: [UInt8] = []) -> [UInt8] {
