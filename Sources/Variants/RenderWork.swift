@@ -6,6 +6,8 @@ struct RenderWork: Sendable, Hashable {
     var decode: Double
     /// CPU milliseconds of everything else.
     var rest: Double
+    /// Whether it counts as long, whatever the estimate says.
+    var isLong = false
     /// Equal for renders of the same steps, output, and format of the original. A hash, so that the pool compares numbers
     /// while it holds its lock.
     var kind: Int
@@ -44,7 +46,16 @@ struct RenderWork: Sendable, Hashable {
         self.init(
             decode: decoded / 1e6, rest: nanoseconds / 1e6 + Self.least,
             kind: [job.header.format.rawValue, job.recipe.stepsDescription, job.output.description].hashValue)
+        // The size of a drawing does not tell its cost. A file that is larger than its uncompressed pixels holds other
+        // things, of unknown cost.
+        isLong =
+            job.header.format.decoder?.isDrawing == true
+            || Double(job.original.count) > Self.ordinaryBytes
+                + 16 * Double(job.header.width) * Double(job.header.height) * Double(job.header.pages)
     }
+
+    /// Metadata of a small picture.
+    private static let ordinaryBytes = 262_144.0
 }
 
 extension RenderJob {
@@ -71,6 +82,9 @@ struct RenderCosts: Sendable {
     /// A factor beyond this is an exception, not a rule.
     private static let mostCorrection = 8.0
     private static let kindLimit = 512
+    /// A render counts as long after so many milliseconds of CPU time, or so many times its estimate, whichever is more. An
+    /// ordinary thumbnail takes less, also by chance.
+    private static let (patience, patienceFactor) = (100.0, 4.0)
 
     private var factors: [Int: Double] = [:]
 
@@ -81,18 +95,25 @@ struct RenderCosts: Sendable {
             let factor = factors[work.kind] ?? 1
             decode = max(decode, work.decode * factor)
             rest += work.rest * factor
+            if work.isLong { return true }
         }
         return decode + rest > Self.long
     }
 
     func isLong(_ work: RenderWork) -> Bool { isLong(CollectionOfOne(work)) }
 
+    /// Seconds of CPU time after which a render counts as long.
+    func patience(_ work: RenderWork) -> Double {
+        let estimate = (work.decode + work.rest) * (factors[work.kind] ?? 1)
+        return min(Self.long, max(Self.patience, Self.patienceFactor * estimate)) / 1000
+    }
+
     /// Corrects the estimates of renders with the same steps.
     ///
     /// - Parameter milliseconds: of CPU time that a render took by itself.
     mutating func learn(_ work: RenderWork, milliseconds: Double) {
         let estimate = work.decode + work.rest
-        guard max(estimate, milliseconds) >= Self.telling else { return }
+        guard !work.isLong, max(estimate, milliseconds) >= Self.telling else { return }
         let factor = min(max(milliseconds / estimate, 1 / Self.mostCorrection), Self.mostCorrection)
         if let known = factors[work.kind] {
             factors[work.kind] = (known + factor) / 2

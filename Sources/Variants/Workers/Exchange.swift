@@ -7,6 +7,8 @@ import Glibc
 struct Exchange {
     let core: PoolCore
     let pending: PendingRender
+    /// Of the request; the render has another one once it waits again.
+    let id: UInt64
     let files: HandedFiles
     let worker: WorkerProcess
     let wakeup: Int32
@@ -28,9 +30,12 @@ struct Exchange {
             return try awaited(asked)
         } catch {
             if error.code == .deadline {
-                core.quarantine(job, .deadline(phase), error.message)
-                // It cost at least that.
-                core.learn(pending, milliseconds: (SystemClock.monotonic.seconds - began) * 1000)
+                let isExpected = pending.work.decode + pending.work.rest > job.limits.seconds * 250
+                core.quarantine(job, .deadline(phase, isExpected: isExpected), error.message)
+                // It cost at least that. If much less was expected, the file is the reason, and other files cost less.
+                if isExpected || phase == .encode {
+                    core.learn(pending, milliseconds: (SystemClock.monotonic.seconds - began) * 1000)
+                }
             }
             throw error
         }
@@ -39,8 +44,16 @@ struct Exchange {
     private mutating func awaited(_ asked: Stop?) throws(RenderError) -> RenderedOutput? {
         var stopped = asked
         var end = asked?.grace.firstLook ?? began + job.limits.seconds
+        var watch = asked == nil ? Patience(self) : nil
         while true {
-            let left = end - SystemClock.monotonic.seconds
+            let now = SystemClock.monotonic.seconds
+            if stopped != nil {
+                watch = nil
+            } else if watch?.isOver(now, worker) == true {
+                watch = nil
+                if core.outlived(pending) { (stopped, end) = try abandon(PendingRender.yields) }
+            }
+            let left = end - now
             if left <= 0 {
                 if let stopped {
                     if stopped.isCancelled { try leave(after: stopped) }
@@ -57,10 +70,11 @@ struct Exchange {
                 pollfd(fd: worker.requests, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: stopped == nil ? wakeup : -1, events: Int16(POLLIN), revents: 0),
             ]
-            guard poll(&watched, 2, Int32(min(left * 1000, 1e9).rounded(.up))) > 0 else { continue }
+            let pause = min(left, watch.map { $0.look - now } ?? left, 1e6)
+            guard poll(&watched, 2, Int32((pause * 1000).rounded(.up))) > 0 else { continue }
             if watched[0].revents != 0 {
                 let answer = worker.answer()
-                if case .reply(.encoding(pending.id)) = answer, phase == .pixels, pending.kind == .variant {
+                if case .reply(.encoding(id)) = answer, phase == .pixels, pending.kind == .variant {
                     phase = .encode
                     if stopped == nil { end = SystemClock.monotonic.seconds + job.limits.encodeSeconds }
                     continue
@@ -70,13 +84,42 @@ struct Exchange {
             if watched[1].revents != 0 {
                 var count: UInt64 = 0
                 _ = read(wakeup, &count, 8)
-                if pending.isCancelled {
-                    let stop = stop(PendingRender.cancelled)
-                    // A worker with a shared decode holds pictures for other renders, and usually stops at once.
-                    if job.shared == nil { try leave(after: stop) }
-                    (stopped, end) = (stop, stop.grace.firstLook)
-                }
+                if pending.isCancelled { (stopped, end) = try abandon(PendingRender.cancelled) }
             }
+        }
+    }
+
+    /// Tells the worker to stop, and throws `reason` if another worker takes its place at once. Else returns the stop and
+    /// when to check the worker.
+    private func abandon(_ reason: RenderError) throws(RenderError) -> (Stop, Double) {
+        let stop = stop(reason)
+        // A worker with a shared decode holds pictures for other renders, and usually stops at once.
+        if job.shared == nil { try leave(after: stop) }
+        return (stop, stop.grace.firstLook)
+    }
+
+    /// How long a render may take before it counts as long.
+    private struct Patience {
+        /// Seconds of wall time, for a worker that uses no CPU.
+        private static let longest = 1.0
+
+        private let began = SystemClock.monotonic.seconds
+        private let cpu: Double
+        private let allowed: Double
+        /// When to check the worker; monotonic seconds.
+        private(set) var look: Double
+
+        init(_ exchange: Exchange) {
+            allowed = exchange.core.patience(exchange.pending)
+            cpu = exchange.worker.cpuSeconds
+            look = began + allowed
+        }
+
+        mutating func isOver(_ now: Double, _ worker: WorkerProcess) -> Bool {
+            if now < look { return false }
+            let left = min(allowed - (worker.cpuSeconds - cpu), began + Self.longest - now)
+            look = now + max(0.005, left)
+            return left <= 0
         }
     }
 
@@ -84,7 +127,7 @@ struct Exchange {
     private func leave(after stop: Stop) throws(RenderError) {
         // Another thread must not touch the slot that the closures belong to.
         let rest = Exchange(
-            core: core, pending: pending, files: files, worker: worker, wakeup: -1, replace: worker.kill,
+            core: core, pending: pending, id: id, files: files, worker: worker, wakeup: -1, replace: worker.kill,
             handOver: { _ in false }, began: began, phase: phase)
         if handOver(StoppingRender(exchange: rest, stop: stop)) { throw stop.reason }
     }
@@ -99,7 +142,7 @@ struct Exchange {
     private func stop(_ reason: RenderError) -> Stop {
         let heeds = reason.code != .cancelled || pending.kind == .pixels || job.output.heedsStops
         let grace = StopGrace(now: SystemClock.monotonic.seconds, cpu: worker.cpuSeconds, heeds: heeds)
-        worker.stop(pending.id)
+        worker.stop(id)
         return Stop(reason: reason, grace: grace)
     }
 
@@ -125,10 +168,10 @@ struct Exchange {
         case .reply(.ready): throw nonsense("a ready message in the middle of a render")
         case .reply(.encoding): throw nonsense("an unexpected encoding message")
         case .reply(.failed(let id, let code, let message)):
-            guard id == pending.id else { throw nonsense("an answer to another render") }
+            guard id == self.id else { throw nonsense("an answer to another render") }
             throw failure(code, message, stopped)
         case .reply(.finished(let finished)):
-            guard finished.id == pending.id else { throw nonsense("an answer to another render") }
+            guard finished.id == id else { throw nonsense("an answer to another render") }
             do throws(MessageError) {
                 return try checked(finished)
             } catch {

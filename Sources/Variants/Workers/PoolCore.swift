@@ -25,12 +25,6 @@ final class PoolCore: Sendable {
         var gathered = UrgencyQueue<PendingRender>(oldestEvery: 4)
     }
 
-    /// The one render that a slow original may have at a time, and those that wait for it to end.
-    private struct Turn {
-        var holder: UInt64
-        var waiting = UrgencyQueue<PendingRender>(oldestEvery: 1)
-    }
-
     private struct State {
         var queue = RenderQueue<PendingRender>()
         /// Slots whose threads have not ended, by number, from 0.
@@ -46,8 +40,6 @@ final class PoolCore: Sendable {
         var backoff = StartBackoff()
         var quarantine = Quarantine()
         var costs = RenderCosts()
-        /// Slow originals that are being rendered.
-        var turns: [Quarantine.Fingerprint: Turn] = [:]
         var protection: WorkerProtection?
         /// Of the worker that started last.
         var libraries: RenderLibraries?
@@ -117,17 +109,9 @@ final class PoolCore: Sendable {
     func cancel(_ pending: PendingRender) {
         pending.cancel()
         let waiting = state.withLock { state -> PendingRender? in
-            if let waiting = state.queue.remove(id: pending.id) {
-                if let turn = state.turns.first(where: { $0.value.holder == pending.id }) {
-                    Self.passTurn(&state, turn.key)
-                }
-                return waiting
-            }
+            if let waiting = state.queue.remove(id: pending.id) { return waiting }
             for index in state.slots.keys {
                 if let waiting = state.slots[index]?.gathered.remove(id: pending.id) { return waiting }
-            }
-            for original in state.turns.keys {
-                if let waiting = state.turns[original]?.waiting.remove(id: pending.id) { return waiting }
             }
             state.slots.values.first { $0.running == pending.id }?.slot.wake()
             return nil
@@ -205,11 +189,11 @@ final class PoolCore: Sendable {
     var protection: WorkerProtection? { state.withLock { $0.protection } }
     var libraries: RenderLibraries? { state.withLock { $0.libraries } }
     var isClosing: Bool { state.withLock { $0.isClosing } }
+    var long: Int { state.withLock { $0.long } }
     var running: Int { state.withLock { $0.slots.values.count { $0.running != nil } } }
     var waiting: Int {
         state.withLock { state in
             state.slots.values.reduce(state.queue.count) { $0 + $1.gathered.count }
-                + state.turns.values.reduce(0) { $0 + $1.waiting.count }
         }
     }
     var statistics: WorkerStatistics { state.withLock { $0.statistics } }
@@ -280,11 +264,52 @@ final class PoolCore: Sendable {
         return next
     }
 
+    /// Seconds of CPU time after which a render counts as long.
+    func patience(_ pending: PendingRender) -> Double { state.withLock { $0.costs.patience(pending.work) } }
+
+    /// Counts a render as long that takes longer than its estimate. Returns whether it must stop, because the most long
+    /// renders that are allowed already run.
+    func outlived(_ pending: PendingRender) -> Bool {
+        pending.countAsLong()
+        return state.withLock { state in
+            guard let index = Self.slot(of: pending, state), state.slots[index]?.isLong == false else { return false }
+            if state.long >= longLimit { return !state.isClosing }
+            state.slots[index]?.isLong = true
+            return false
+        }
+    }
+
+    /// Puts a stopped render back into the queue, and the renders that shared its decode.
+    func requeue(_ pending: PendingRender) {
+        let isCancelled = state.withLock { state in
+            if let index = Self.slot(of: pending, state) {
+                while let other = state.slots[index]?.gathered.pop() {
+                    other.countAsLong()
+                    Self.wait(&state, other)
+                }
+            }
+            if pending.isCancelled { return true }
+            Self.wait(&state, pending)
+            return false
+        }
+        if isCancelled { pending.finish(.failure(PendingRender.cancelled)) }
+    }
+
+    private static func slot(of pending: PendingRender, _ state: State) -> Int? {
+        state.slots.first { $0.value.running == pending.id }?.key
+    }
+
+    private static func wait(_ state: inout State, _ pending: PendingRender) {
+        state.lastID += 1
+        pending.wait(as: state.lastID)
+        state.queue.push(pending, id: pending.id, priority: pending.priority)
+    }
+
     /// Corrects the estimates of what renders cost by what this one did.
     func learn(_ pending: PendingRender, milliseconds: Double) {
         // One that shared a decode had a part of its cost only.
         guard pending.job.shared == nil else { return }
-        state.withLock { $0.costs.learn(pending.work, milliseconds: milliseconds) }
+        state.withLock { $0.costs.learn(pending.estimate, milliseconds: milliseconds) }
     }
 
     /// Removes a slot whose thread ends, so it is not woken any more. The last one returns the waiting callers.
@@ -377,40 +402,18 @@ final class PoolCore: Sendable {
 
     // MARK: Quarantine
 
-    /// Whether a slot renders what it took from the queue.
-    enum Admission {
-        /// It does; with a fingerprint, it holds a slow original's turn, and ends that turn afterwards.
-        case admitted(Quarantine.Fingerprint?)
-        /// Another slot renders the same slow original. The render goes back into the queue when its turn comes.
-        case waits
-    }
-
-    /// Throws if the render is quarantined, and lets a slow original have one slot at a time.
-    func admit(_ pending: PendingRender) throws(RenderError) -> Admission {
+    /// Throws if the render is quarantined.
+    func admit(_ pending: PendingRender) throws(RenderError) {
         let job = pending.job
-        guard state.withLock({ $0.quarantine.mayContain(count: job.original.count) }) else { return .admitted(nil) }
+        guard state.withLock({ $0.quarantine.mayContain(count: job.original.count) }) else { return }
         let original = try fingerprint(job)
-        let variant = job.variant
         let now = SystemClock.monotonic.seconds
-        let (entry, admission) = state.withLock { state -> (Quarantine.Entry?, Admission) in
-            let turn = state.turns[original]
-            if let entry = state.quarantine.entry(original, variant, now: now) {
-                state.statistics.refused += 1
-                if turn?.holder == pending.id { Self.passTurn(&state, original) }
-                return (entry, .admitted(nil))
-            }
-            if let turn, turn.holder != pending.id {
-                // If it is cancelled, it is not looked for here any more; its slot ends it.
-                if pending.isCancelled { return (nil, .admitted(nil)) }
-                pending.shareNothing()
-                state.turns[original]?.waiting.push(pending, id: pending.id, priority: 0)
-                return (nil, .waits)
-            }
-            guard turn != nil || state.quarantine.isSlow(original, now: now) else { return (nil, .admitted(nil)) }
-            if turn == nil { state.turns[original] = Turn(holder: pending.id) }
-            return (nil, .admitted(original))
+        let entry = state.withLock { state in
+            let entry = state.quarantine.entry(original, job.variant, now: now)
+            if entry != nil { state.statistics.refused += 1 }
+            return entry
         }
-        guard let entry else { return admission }
+        guard let entry else { return }
         let code: RenderError.Code =
             switch entry.failure {
             case .crash: .quarantined
@@ -420,23 +423,6 @@ final class PoolCore: Sendable {
             code,
             "not rendered: \(Int((now - entry.since).rounded())) s ago \(entry.reason); it will be retried in "
                 + "\(Int((entry.until - now).rounded(.up))) s")
-    }
-
-    /// Lets the next render of a slow original have its turn.
-    func endTurn(_ original: Quarantine.Fingerprint?) {
-        guard let original else { return }
-        state.withLock { Self.passTurn(&$0, original) }
-    }
-
-    /// Puts the render that has waited longest for a slow original back into the queue.
-    private static func passTurn(_ state: inout State, _ original: Quarantine.Fingerprint) {
-        guard let next = state.turns[original]?.waiting.pop() else {
-            state.turns[original] = nil
-            return
-        }
-        state.turns[original]?.holder = next.id
-        state.queue.push(next, id: next.id, priority: next.priority, state.costs)
-        _ = wakeIdle(&state)
     }
 
     /// Prevents a failed render from being retried for a while.

@@ -2,9 +2,8 @@
 ///
 /// What a failure is blamed on depends on the phase it happened in (`RenderPhase`). Any failure quarantines the
 /// variant: a good original may need too much time or memory for one recipe, and a client that requests that recipe
-/// must not make the original unavailable to all others. Only crashes of the decode pass, under two different recipes,
-/// quarantine the original. One that passed the deadline of that pass twice is `slow`: the pool renders it one recipe
-/// at a time.
+/// must not make the original unavailable to all others. The original is quarantined by crashes of the decode pass under
+/// two different recipes, and by one passed deadline of that pass, unless its recipe was expected to take long.
 ///
 /// An original is identified by its length and a hash keyed for this process. Hashing takes time, so callers hash only
 /// if `mayContain(count:)` is true.
@@ -31,7 +30,8 @@ struct Quarantine {
     enum Failure: Hashable {
         /// The worker died, or its answer was invalid.
         case crash(RenderPhase)
-        case deadline(RenderPhase)
+        /// `isExpected`: by its estimate the render takes about that long, so its recipe is the reason.
+        case deadline(RenderPhase, isExpected: Bool = false)
     }
 
     struct Entry: Hashable {
@@ -50,8 +50,6 @@ struct Quarantine {
     }
 
     private var entries: [Key: Entry] = [:]
-    /// How often an original passed the deadline of the decode pass, and until when that is remembered.
-    private var slow: [Fingerprint: (count: Int, until: Double)] = [:]
     private let limit: Int
 
     /// - Parameter limit: the most variants that are remembered; beyond that, the oldest is forgotten.
@@ -61,7 +59,7 @@ struct Quarantine {
 
     /// Whether an original of this length is remembered.
     func mayContain(count: Int) -> Bool {
-        entries.keys.contains { $0.original.count == count } || slow.keys.contains { $0.count == count }
+        entries.keys.contains { $0.original.count == count }
     }
 
     mutating func add(
@@ -69,18 +67,15 @@ struct Quarantine {
     ) {
         guard seconds > 0, limit > 0 else { return }
         entries = entries.filter { $0.value.until > now }
-        slow = slow.filter { $0.value.until > now }
         let entry = Entry(since: now, until: now + seconds, failure: failure, reason: reason)
-        if failure == .crash(.pixels), crashedInPixels(original, otherThan: variant) {
+        if failure == .deadline(.pixels)
+            || failure == .crash(.pixels) && crashedInPixels(original, otherThan: variant)
+        {
             entries[Key(original: original, variant: nil)] = entry
         }
         entries[Key(original: original, variant: variant)] = entry
-        if failure == .deadline(.pixels) { slow[original] = ((slow[original]?.count ?? 0) + 1, now + seconds) }
         while entries.count > limit, let oldest = entries.min(by: { $0.value.since < $1.value.since })?.key {
             entries[oldest] = nil
-        }
-        while slow.count > limit, let oldest = slow.min(by: { $0.value.until < $1.value.until })?.key {
-            slow[oldest] = nil
         }
     }
 
@@ -93,11 +88,6 @@ struct Quarantine {
     /// Why a variant of an original is not rendered at `now`; nil if it may be.
     func entry(_ original: Fingerprint, _ variant: Variant, now: Double) -> Entry? {
         [nil, variant].lazy.compactMap { entries[Key(original: original, variant: $0)] }.first { $0.until > now }
-    }
-
-    /// Whether an original is rendered one recipe at a time.
-    func isSlow(_ original: Fingerprint, now: Double) -> Bool {
-        slow[original].map { $0.count > 1 && $0.until > now } ?? false
     }
 }
 

@@ -28,7 +28,8 @@ public struct WorkerConfiguration: Sendable {
     /// Resident bytes after which an idle worker is replaced, checked every sixteenth render; default 512 MiB.
     public var residentBytes = 512 << 20
     /// Seconds for which a variant that crashed a worker or passed a deadline is not retried, nor an original whose
-    /// decoding crashed workers under two recipes; default 60. With 0 they are always retried.
+    /// decoding crashed workers under two recipes or passed a deadline unexpectedly; default 60. With 0 they are always
+    /// retried.
     public var quarantineSeconds = 60.0
     /// Whether all workers are started at once and kept, as servers want, with a warm spare that replaces one whose
     /// render was cancelled or that has to be killed. If false, each starts with the first render that needs it.

@@ -1,3 +1,4 @@
+import PipelineSupport
 import CSandbox
 import Glibc
 
@@ -14,6 +15,8 @@ enum WorkerFault: String, CaseIterable {
     case exit
     /// Never answers and ignores stops.
     case hang
+    /// Computes for half a second first, and ignores stops.
+    case slow
     /// Like `segv` and `hang`, but in the encoder.
     case encodeSegv = "encode-segv"
     case encodeHang = "encode-hang"
@@ -53,6 +56,9 @@ enum WorkerFault: String, CaseIterable {
         case .abort: Glibc.abort()
         case .exit: Glibc.exit(7)
         case .hang, .encodeHang: while true { usleep(1000) }
+        case .slow:
+            let end = SystemClock.threadCPU.seconds + 0.5
+            while SystemClock.threadCPU.seconds < end {}
         case .memory:
             while let memory = malloc(64 << 20) { memset(memory, 1, 4096) }
             WorkerProgram.complain("failed to allocate \(64 << 20) bytes")

@@ -91,6 +91,8 @@ public final class WorkerPool: Rendering {
     var running: Int { core.running }
     /// Renders that no slot has taken.
     var waiting: Int { core.waiting }
+    /// Slots that do long renders.
+    var long: Int { core.long }
     var hasSpare: Bool { core.hasSpare }
 
     /// Lets submitted renders finish, stops all workers, and returns when none remains.
@@ -123,13 +125,15 @@ enum RenderedOutput: Sendable {
 final class PendingRender: GatheringRender, Sendable {
     typealias Outcome = Result<RenderedOutput, RenderError>
 
-    let id: UInt64
     let kind: WorkerRequest.Kind
     let shareable: ShareableDecode?
-    let work: RenderWork
+    /// What it was expected to cost when it was made.
+    let estimate: RenderWork
+    private let isFoundLong = Atomic(false)
     private let state: Mutex<State>
 
     private struct State {
+        var id: UInt64
         var job: RenderJob
         var priority: UInt8
         var continuation: CheckedContinuation<Outcome, Never>?
@@ -137,12 +141,30 @@ final class PendingRender: GatheringRender, Sendable {
     }
 
     init(id: UInt64, kind: WorkerRequest.Kind, job: RenderJob, priority: UInt8) {
-        self.id = id
         self.kind = kind
         // Decided here, since the pool compares what waits while it holds its lock.
         shareable = job.shareable
-        work = RenderWork(job, kind)
-        state = Mutex(State(job: job, priority: priority))
+        estimate = RenderWork(job, kind)
+        state = Mutex(State(id: id, job: job, priority: priority))
+    }
+
+    var id: UInt64 { state.withLock { $0.id } }
+
+    /// The estimate. It counts as long after `countAsLong()`.
+    var work: RenderWork {
+        var work = estimate
+        if isFoundLong.load(ordering: .relaxed) { work.isLong = true }
+        return work
+    }
+
+    func countAsLong() { isFoundLong.store(true, ordering: .relaxed) }
+
+    /// Prepares it for the queue again, without a shared decode. The old id belongs to the worker that was told to stop.
+    func wait(as id: UInt64) {
+        state.withLock { state in
+            state.id = id
+            state.job.shared = nil
+        }
     }
 
     var job: RenderJob { state.withLock { $0.job } }
@@ -152,11 +174,6 @@ final class PendingRender: GatheringRender, Sendable {
     func raise(to priority: UInt8) { state.withLock { $0.priority = max($0.priority, priority) } }
 
     func share(_ decode: SharedDecode) { state.withLock { $0.job.shared = decode } }
-
-    /// Has it wait again for others to share a decode with.
-    func shareNothing() {
-        if shareable != nil { state.withLock { $0.job.shared = nil } }
-    }
 
     func attach(_ continuation: CheckedContinuation<Outcome, Never>) {
         state.withLock { $0.continuation = continuation }
@@ -176,4 +193,6 @@ final class PendingRender: GatheringRender, Sendable {
     }
 
     static let cancelled = RenderError(.cancelled, "the render was cancelled")
+    /// The render counts as long now, and has to wait until another long one ends.
+    static let yields = RenderError(.cancelled, "the render waits until it may be long")
 }

@@ -37,11 +37,10 @@ final class WorkerSlot: @unchecked Sendable {
             switch core.next(index, hasWorker: worker != nil) {
             case .render(let pending):
                 do throws(RenderError) {
-                    guard case .admitted(let turn) = try core.admit(pending) else { continue }
-                    defer { core.endTurn(turn) }
+                    try core.admit(pending)
                     pending.finish(.success(try render(pending)))
                 } catch {
-                    pending.finish(.failure(error))
+                    if error == PendingRender.yields { core.requeue(pending) } else { pending.finish(.failure(error)) }
                 }
                 recycle()
             case .start(let isAwaited):
@@ -137,8 +136,8 @@ final class WorkerSlot: @unchecked Sendable {
             let files = try HandedFiles(job, to: current)
             if current.send(request, files.descriptors, limits: job.limits) {
                 var exchange = Exchange(
-                    core: core, pending: pending, files: files, worker: current, wakeup: wakeup, replace: replace,
-                    handOver: handOver, began: began)
+                    core: core, pending: pending, id: request.id, files: files, worker: current, wakeup: wakeup,
+                    replace: replace, handOver: handOver, began: began)
                 do throws(RenderError) {
                     if let outcome = try exchange.outcome() { return outcome }
                 } catch {

@@ -64,6 +64,34 @@ import Testing
         try job.checkLimits()
     }
 
+    @Test func `drawings are long, and so is a file far larger than its pixels`() throws {
+        func isLong(_ format: ImageFormat, bytes: Int, pages: Int = 1) throws -> Bool {
+            let header = ImageHeader(format: format, width: 64, height: 64, pages: pages)
+            let original = EncodedBytes(count: bytes, read: { nil })
+            let output = ResolvedOutput(format: .jpeg)
+            let recipe = try Recipe("thumbnail:20")
+            return RenderCosts().isLong(
+                RenderWork(RenderJob(original: original, header: header, recipe: recipe, output: output)))
+        }
+        #expect(try isLong(.svg, bytes: 100) && !isLong(.png, bytes: 100))
+        #expect(try isLong(.jpeg, bytes: 400_000) && !isLong(.jpeg, bytes: 300_000))
+        #expect(try !isLong(.gif, bytes: 400_000, pages: 30))
+        // What such a file took says nothing of others.
+        var costs = RenderCosts()
+        var work = try Self.work("thumbnail:30")
+        work.isLong = true
+        costs.learn(work, milliseconds: 10_000)
+        #expect(try !costs.isLong(Self.work("thumbnail:30")))
+    }
+
+    @Test func `a render counts as long at four times its estimate, within bounds`() throws {
+        let costs = RenderCosts()
+        func patience(_ milliseconds: Double) -> Double {
+            costs.patience(RenderWork(decode: 0, rest: milliseconds, kind: 1))
+        }
+        #expect(patience(1) == 0.1 && patience(50) == 0.2 && patience(240) == 0.25)
+    }
+
     @Test func `pixels for display cost no encoder`() throws {
         let job = RenderJob(
             original: [], header: ImageHeader(format: .jpeg, width: 4000, height: 3000), recipe: try Recipe("png"))

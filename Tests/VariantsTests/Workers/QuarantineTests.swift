@@ -24,8 +24,10 @@ import Testing
     }
 
     @Test(arguments: [
-        Quarantine.Failure.crash(.encode), .deadline(.pixels), .deadline(.encode),
-    ]) func `a failed encoder and a passed deadline quarantine only their variants`(failure: Quarantine.Failure) {
+        Quarantine.Failure.crash(.encode), .deadline(.pixels, isExpected: true), .deadline(.encode),
+    ]) func `a failed encoder and an expensive recipe's deadline quarantine only their variants`(
+        failure: Quarantine.Failure
+    ) {
         var list = Quarantine()
         let original = original([1, 2, 3])
         for recipe in ["a", "b", "c"] {
@@ -53,33 +55,25 @@ import Testing
         #expect(list.entry(original, variant("c"), now: 191) == nil)
     }
 
-    @Test func `an original is slow for a while after two passed deadlines of the decode pass`() {
+    @Test func `a passed deadline of the decode pass quarantines the original`() {
         var list = Quarantine()
         let original = original([1, 2, 3])
-        list.add(original, variant("a"), .deadline(.encode), reason: "", now: 100, seconds: 60)
-        list.add(original, variant("b"), .deadline(.encode), reason: "", now: 100, seconds: 60)
-        list.add(original, variant("c"), .deadline(.pixels), reason: "", now: 100, seconds: 60)
-        #expect(!list.isSlow(original, now: 100))
-        list.add(original, variant("d"), .deadline(.pixels), reason: "", now: 130, seconds: 60)
-        #expect(list.isSlow(original, now: 189) && !list.isSlow(original, now: 190))
-        #expect(!list.isSlow(self.original([3, 2, 1]), now: 131))
-        list.add(original, variant("a"), .deadline(.pixels), reason: "", now: 200, seconds: 60)
-        #expect(!list.isSlow(original, now: 201))
+        list.add(original, variant("a"), .deadline(.pixels), reason: "too long", now: 100, seconds: 60)
+        for recipe in ["a", "b"] {
+            #expect(list.entry(original, variant(recipe), now: 159)?.reason == "too long")
+            #expect(list.entry(original, variant(recipe), now: 160) == nil)
+        }
+        #expect(list.entry(self.original([3, 2, 1]), variant("a"), now: 101) == nil)
     }
 
     @Test func `the table is bounded, and forgets the oldest`() {
         var list = Quarantine(limit: 3)
         for value in UInt8(0)..<5 {
             let original = original([value])
-            list.add(original, variant(""), .deadline(.pixels), reason: "", now: Double(value), seconds: 100)
+            list.add(original, variant(""), .deadline(.encode), reason: "", now: Double(value), seconds: 100)
         }
         #expect(list.count == 3)
         #expect(list.entry(original([1]), variant(""), now: 5) == nil)
         #expect(list.entry(original([2]), variant(""), now: 5) != nil)
-        // So is that of slow originals.
-        for value in UInt8(0)..<5 {
-            list.add(original([value]), variant("b"), .deadline(.pixels), reason: "", now: 5, seconds: 100)
-        }
-        #expect((UInt8(0)..<5).count { list.isSlow(original([$0]), now: 5) } <= 3)
     }
 }

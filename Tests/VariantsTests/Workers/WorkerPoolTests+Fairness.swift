@@ -32,6 +32,46 @@ extension WorkerPoolTests {
         await pool.shutdown()
     }
 
+    @Test func `renders that outlive their estimates leave one worker to short ones`() async throws {
+        let pool = WorkerPool(Self.configuration { $0.count = 2 })
+        let unforeseen = try Self.job(.hang)
+        let tasks = (0..<5).map { _ in Task { await Self.error(pool, unforeseen) } }
+        try await waitWhile { pool.running + pool.waiting < 5 }
+        #expect(await Self.error(pool, try Self.job()) == nil)
+        try await waitWhile { pool.long != 1 || pool.running != 1 || pool.waiting != 4 }
+        // None has been lost: each ends when its caller cancels it, as it runs or as it waits.
+        for (index, task) in tasks.enumerated() {
+            task.cancel()
+            #expect(await task.value?.code == .cancelled)
+            try await waitWhile { pool.running + pool.waiting > 4 - index }
+        }
+        #expect(await Self.error(pool, try Self.job()) == nil)
+        await pool.shutdown()
+    }
+
+    @Test func `a render that left its worker is made when it may be long`() async throws {
+        let pool = WorkerPool(Self.configuration { $0.count = 2 })
+        let holding = Task { await Self.error(pool, try Self.job(.hang)) }
+        try await waitWhile { pool.long == 0 }
+        let slow = Task { await Self.error(pool, try Self.job(.slow)) }
+        try await waitWhile { pool.running != 1 || pool.waiting != 1 }
+        #expect(await Self.error(pool, try Self.job()) == nil)
+        #expect(pool.waiting == 1)
+        holding.cancel()
+        #expect(try await slow.value == nil)
+        #expect(try await holding.value?.code == .cancelled)
+        await pool.shutdown()
+    }
+
+    @Test func `with one worker, a render that outlives its estimate keeps it`() async throws {
+        let pool = WorkerPool(Self.configuration())
+        let slow = Task { await Self.error(pool, try Self.job(.slow)) }
+        try await waitWhile { pool.long == 0 }
+        #expect(await Self.error(pool, try Self.job()) == nil)
+        #expect(try await slow.value == nil && pool.statistics.started == 1 && pool.statistics.killed == 0)
+        await pool.shutdown()
+    }
+
     @Test func `while no other render waits, all workers do long ones`() async throws {
         let pool = WorkerPool(
             Self.configuration {

@@ -14,6 +14,8 @@ extension WorkerPoolTests {
         let pool = WorkerPool(
             Self.configuration {
                 $0.count = count
+                // Renders that hang count as long, and others follow them.
+                $0.longRenders = .max
                 $0.beforeWaiting = beforeWaiting
             })
         try await pool.prepare()
