@@ -97,7 +97,8 @@ public final class ImagePipeline: Sendable {
             ? MemoryPressure(MemoryPressure.opened(MachineMemory.pressureFiles)) { _ = tiers.reduceMemory(to: 0.5) }
             : nil
         let origins = RetryingTransport(CurlTransport(fetching), configuration: fetching)
-        let files = FileTransport(byteLimit: configuration.limits.bytes, threads: threads)
+        var files = FileTransport(byteLimit: configuration.limits.bytes, threads: threads)
+        files.bounds = configuration.fileBounds
         let builtIn: [String: any Transport] = [
             "http": origins,
             "https": origins,

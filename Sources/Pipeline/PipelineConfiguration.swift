@@ -50,6 +50,8 @@ public struct PipelineConfiguration: Sendable {
     /// Named recipes: in recipe text `@card` refers to the recipe named `card`. Default none.
     /// `ImagePipeline.init` throws `invalidRecipe` if any of them does not parse.
     public var presets: [String: String] = [:]
+    /// The folders below which files are sources; nil, the default, for all files.
+    package var fileBounds: [OpenFolder]?
     /// The folder in which `mask:NAME` is looked up.
     public var masks: String?
     /// The folder in which `overlay:NAME` is looked up.

@@ -8,6 +8,8 @@ package struct FileTransport: Transport {
     private let threads: OwnedThreads
     /// The folder that URLs name files of; nil if they have absolute paths.
     package var folder: OpenFolder?
+    /// The folders that files with absolute paths have to lie below; nil for all of them.
+    package var bounds: [OpenFolder]?
 
     package var isLocal: Bool { true }
 
@@ -20,10 +22,11 @@ package struct FileTransport: Transport {
     package func fetch(
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse {
-        let (path, limit, folder) = (request.url.path, request.byteLimit ?? byteLimit, folder)
+        let (path, limit, folder, bounds) = (request.url.path, request.byteLimit ?? byteLimit, folder, bounds)
         let opened = await threads.run {
             Result { () throws(LocalFile.Failure) in
                 if let folder { return try folder.file(path, byteLimit: limit) }
+                if let bounds { return try OpenFolder.file(path, below: bounds, byteLimit: limit) }
                 return try LocalFile.open(path, byteLimit: limit)
             }
         }

@@ -120,6 +120,53 @@ package final class OpenFolder: Sendable, Hashable {
         path.split(separator: "/", omittingEmptySubsequences: false).map { SourceURL.percentDecoded(String($0)) }
     }
 
+    /// The segments of an absolute path below the folder; nil for other paths. Links are not looked at.
+    private func segments(ofAbsolute path: String) -> [[UInt8]]? {
+        let folder = absolutePath(self.path).pathParts.map { Array($0.utf8) }
+        let path = absolutePath(path).pathParts.map { Array($0.utf8) }
+        return path.starts(with: folder) ? Array(path.dropFirst(folder.count)) : nil
+    }
+
+    /// Opens a regular file, by its absolute path, below one of several folders. The error says why it is refused.
+    static func file(
+        _ path: String, below folders: [OpenFolder], byteLimit: Int
+    ) throws(LocalFile.Failure) -> LocalFile {
+        for folder in folders {
+            guard let segments = folder.segments(ofAbsolute: path) else { continue }
+            do throws(LocalFile.Failure) {
+                return try folder.file(segments.map(canonical).joined(separator: "/"), byteLimit: byteLimit)
+            } catch { throw error.told }
+        }
+        throw LocalFile.Failure(isMissing: false, message: "\(path) lies below none of the folders that may be read")
+    }
+
+    /// Whether an absolute path names this folder or something below it, by its text.
+    package func contains(_ path: String) -> Bool { segments(ofAbsolute: path) != nil }
+
+    /// Opens the folder of a file below this one, by the file's absolute path, and makes what is missing of it. The caller
+    /// closes the descriptor.
+    package func makeFolder(of path: String) throws(LocalFile.Failure) -> (folder: Int32, name: String) {
+        do throws(LocalFile.Failure) {
+            guard let segments = segments(ofAbsolute: path), let name = segments.last else {
+                throw missing(path, "it is not below the folder")
+            }
+            guard !segments.contains(where: { Self.leavesOut($0) || $0.contains { $0 < 0x20 || $0 == 0x7F } }) else {
+                throw missing(
+                    path, "a name begins with a dot, is that of a folder of other programs, or has control characters")
+            }
+            var (folder, below) = (try open("", O_DIRECTORY), "")
+            for segment in segments.dropLast() {
+                let parent = folder
+                defer { close(parent) }
+                // Fails if the name exists; `open` then refuses a link.
+                mkdirat(parent, String(decoding: segment, as: UTF8.self), 0o777)
+                below += (below.isEmpty ? "" : "/") + Self.canonical(segment)
+                folder = try open(below, O_DIRECTORY)
+            }
+            return (folder, String(decoding: name, as: UTF8.self))
+        } catch { throw error.told }
+    }
+
     /// Opens a regular file. The error's message is the same for every reason; `logged` has the reason.
     func file(_ path: String, byteLimit: Int) throws(LocalFile.Failure) -> LocalFile {
         let descriptor = try open(path)
@@ -216,5 +263,12 @@ package final class OpenFolder: Sendable, Hashable {
         let source = name + ":" + path
         return LocalFile.Failure(
             isMissing: true, message: "\(source): there is no such file", logged: reason.map { source + ": " + $0 })
+    }
+}
+
+extension LocalFile.Failure {
+    /// The error with its reason in the message, for operators.
+    fileprivate var told: LocalFile.Failure {
+        LocalFile.Failure(isMissing: isMissing, isTooLarge: isTooLarge, message: logged ?? message)
     }
 }

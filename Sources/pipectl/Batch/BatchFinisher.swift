@@ -1,5 +1,6 @@
 import Glibc
 import Pipeline
+import PipelineFetching
 import PipelineSupport
 
 /// An item and its output, which may be written already.
@@ -54,7 +55,7 @@ final class BatchFinisher: @unchecked Sendable {
             throw CommandFailure(.usage, error.message)
         }
         do throws(FileError) {
-            if options.bucket == nil {
+            if options.bucket == nil, options.bounds == nil {
                 try AtomicOutput.makeFolder(folder)
                 guard access(folder, W_OK | X_OK) == 0 else { throw FileError("write", folder) }
                 if options.foldsCase(folder) {
@@ -122,8 +123,15 @@ final class BatchFinisher: @unchecked Sendable {
                 }
                 output.variant = variant
                 guard options.bucket == nil else { break }
+                guard let bounds = options.bounds else {
+                    output.isWritten(
+                        try AtomicOutput.write(variant.bytes, to: path, makeFolders: true, refusal: sources.refusal))
+                    break
+                }
                 output.isWritten(
-                    try AtomicOutput.write(variant.bytes, to: path, makeFolders: true, refusal: sources.refusal))
+                    try AtomicOutput.write(variant.bytes, to: path, below: bounds, refusal: sources.refusal))
+            } catch let error as LocalFile.Failure {
+                output.line.error = BatchFailure(code: .outputRefused, message: error.message)
             } catch let error as NameError {
                 output.line.error = BatchFailure(code: .badName, message: error.message)
             } catch {

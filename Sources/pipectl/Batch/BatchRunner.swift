@@ -1,5 +1,6 @@
 import Glibc
 import Pipeline
+import PipelineFetching
 import PipelineSupport
 import Variants
 
@@ -39,6 +40,8 @@ struct BatchOptions: Sendable {
     var outputFolder: String
     /// Where that is, if it is no folder of this machine.
     var bucket: BucketOutput?
+    /// The open folder that outputs may not leave; nil if the user names the output folder.
+    var bounds: OpenFolder?
     /// The template of output names; nil for the default of `OutputNamer`.
     var nameTemplate: String?
     var reportPath: String?

@@ -264,8 +264,14 @@ struct BatchCommand: AsyncParsableCommand {
         if !common.quiet {
             Console.error("batch \(submitter.id): if this command is stopped, repeat it with --attach \(submitter.id)")
         }
+        if configuration.queueKey == nil, !common.quiet {
+            Console.error(
+                "pipectl: entries are not signed, and only `pipectl worker --unsigned` renders them; set PIPECTL_QUEUE_KEY",
+                .warning)
+        }
         return try await QueueSubmission(
-            submitter: submitter, options: options, attached: attached, isInterrupted: { Interruption.isRequested }
+            submitter: submitter, options: options, key: configuration.queueKey, queued: queued.bytes,
+            attached: attached, isInterrupted: { Interruption.isRequested }
         ).run(input)
     }
 
@@ -315,7 +321,7 @@ struct BatchCommand: AsyncParsableCommand {
         }
         guard let cacheControl else { return folder }
         guard folder != nil else { throw CommandFailure(.usage, "--cache-control needs -o s3://BUCKET/PREFIX") }
-        guard !cacheControl.isEmpty, cacheControl.utf8.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+        guard BucketOutput.isCacheControl(cacheControl) else {
             throw CommandFailure(.usage, "--cache-control is not the value of a field")
         }
         return folder

@@ -13,9 +13,12 @@ struct WorkerCommand: AsyncParsableCommand {
             bucket that the batch names; sources and folders are those of this machine. Any number of workers may run. What a worker held
             that is killed is handed to another one. SIGINT and SIGTERM end it once what it renders is written.
 
+            It renders only entries that are signed with its key (the setting queueKey, PIPECTL_QUEUE_KEY). Without --output they
+            write to buckets alone, and without --sources they name URLs alone.
+
             Examples:
-              pipectl worker --queue redis://redis.example
-              PIPECTL_QUEUE=rediss://:PASSWORD@redis.example/2 pipectl worker --once
+              PIPECTL_QUEUE_KEY=… pipectl worker --queue redis://redis.example --output s3://small/
+              pipectl worker --output /srv/small --sources /srv/photos --sources https://img.example/ --once
 
             Without a URL, and for a password, it reads the settings queue (PIPECTL_QUEUE) and fleet.redis.
             """)
@@ -25,6 +28,20 @@ struct WorkerCommand: AsyncParsableCommand {
     var queue: String?
     @Option(help: ArgumentHelp("Serve this batch alone, and end when it is done.", valueName: "id"))
     var batch: String?
+    @Option(
+        parsing: .singleValue,
+        help: ArgumentHelp(
+            "Folder, or s3://BUCKET/PREFIX, below which entries may write; repeatable.", valueName: "dir"),
+        completion: .directory)
+    var output: [String] = []
+    @Option(
+        parsing: .singleValue,
+        help: ArgumentHelp(
+            "Folder, or beginning of URLs, below which entries may name sources; repeatable.", valueName: "place"),
+        completion: .directory)
+    var sources: [String] = []
+    @Flag(help: "Render entries without a signature, too.")
+    var unsigned = false
     @Flag(help: "End when the queue has nothing to hand out.")
     var once = false
     @OptionGroup var verbose: VerboseOption
@@ -34,6 +51,15 @@ struct WorkerCommand: AsyncParsableCommand {
         var configuration = try common.configuration()
         let connection = try QueueConnection.configuration(queue, configuration, isQuiet: common.quiet)
         let batch = try batch.map { text throws(CommandFailure) in try QueueConnection.batch(text, of: "--batch") }
+        let bounds = try QueueBounds(outputs: output, sources: sources)
+        let trust = QueueTrust(key: configuration.queueKey, takesUnsigned: unsigned)
+        guard unsigned || trust.key != nil else {
+            throw CommandFailure(
+                .usage,
+                "anyone who can write to Redis could give this worker orders: set PIPECTL_QUEUE_KEY here and for `pipectl batch "
+                    + "--queue`, to the output of `openssl rand -hex 32`, or give --unsigned")
+        }
+        configuration.pipeline.fileBounds = bounds.sourceFolders
         configuration.pipeline.longRenders = .max
         if !common.collectedSettings().isSet("retries") { configuration.pipeline.fetch.retries = 8 }
         let limit = (configuration.workers.count ?? RunConfiguration.processors) + 3
@@ -44,7 +70,8 @@ struct WorkerCommand: AsyncParsableCommand {
         defer { worker.close() }
         let done: Int = try await common.withPipeline(configuration, lookupThreads: 4) { [onFailure] pipeline in
             let run = QueueWorker(
-                worker: worker, pipeline: pipeline, limit: limit, isOnce: once, onFailure: onFailure)
+                worker: worker, pipeline: pipeline, bounds: bounds, trust: trust, limit: limit, isOnce: once,
+                onFailure: onFailure)
             return try await run()
         }
         if !isQuiet { Console.error("\(Readable.count(done, "entry", "entries")) done") }

@@ -21,6 +21,8 @@ struct RunConfiguration: Sendable {
     var fleetSeconds = 2.0
     /// Where the queue of batches is, unless `--queue` names a server.
     var queue: RedisURL?
+    /// Signs the entries of a queue.
+    var queueKey: QueueKey?
     var workers = WorkerConfiguration()
     var isolation = Isolation.workers
     var presets: [String: String] = [:]

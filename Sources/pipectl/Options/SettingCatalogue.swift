@@ -159,6 +159,10 @@ enum SettingCatalogue {
             "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE] of batch --queue and worker if they name none, and the password if "
                 + "they name the same server; empty: fleet.redis",
             isSecret: true),
+        Setting(
+            "queueKey", \.queueKey, .queueKey,
+            "secret of at least 16 characters that batch --queue signs entries with and worker checks them by; empty: none",
+            isSecret: true),
     ]
 
     private static let rendering: [Setting] = [

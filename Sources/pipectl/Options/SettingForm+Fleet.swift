@@ -26,3 +26,18 @@ extension SettingForm where Value == FleetConfiguration? {
             }, write: { .string($0.map { "\($0.server)" } ?? "") })
     }
 }
+
+extension SettingForm where Value == QueueKey? {
+    /// A secret; an empty text means none. No message contains it.
+    static var queueKey: Self {
+        Self(
+            kind: .text,
+            read: { (given) throws(SettingErrors) in
+                guard case .string(let text) = given.value, !text.isEmpty else { return nil }
+                guard let key = QueueKey(text) else {
+                    throw given.bad("needs \(QueueKey.leastBytes) characters or more; `openssl rand -hex 32` makes one")
+                }
+                return key
+            }, write: { .string($0 == nil ? "" : "(secret)") })
+    }
+}

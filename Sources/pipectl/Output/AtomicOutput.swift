@@ -1,5 +1,6 @@
-import PipelineSupport
 import Glibc
+import PipelineFetching
+import PipelineSupport
 import Synchronization
 
 /// Writes files atomically: a reader never sees half of one.
@@ -34,6 +35,30 @@ enum AtomicOutput {
             try output.commit()
             return true
         }
+    }
+
+    /// Writes a regular file below an open folder, without following links. Devices and FIFOs are refused.
+    ///
+    /// - Throws: `LocalFile.Failure` if the file's folder is refused, `FileError` if the file cannot be written.
+    static func write(
+        _ bytes: [UInt8], to path: String, below bounds: OpenFolder, refusal: (String) -> String?
+    ) throws -> Bool {
+        let (folder, name) = try bounds.makeFolder(of: path)
+        defer { close(folder) }
+        var status = stat()
+        if fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 {
+            guard status.st_mode & S_IFMT == S_IFREG else {
+                throw FileError("write", path, "it exists and is not a regular file")
+            }
+            if status.st_size == bytes.count, holds(bytes, at: name, in: folder) { return false }
+            if let reason = refusal(path) { throw FileError("write", path, reason) }
+        } else if errno != ENOENT {
+            throw FileError("write", path)
+        }
+        let output = try AtomicFile(path: name, in: folder)
+        try output.write(bytes)
+        try output.commit()
+        return true
     }
 
     /// Writes all bytes to an open descriptor, waiting if it would block.
@@ -93,8 +118,8 @@ enum AtomicOutput {
     }
 
     /// Whether the file holds exactly these bytes; false if it cannot be read.
-    private static func holds(_ bytes: [UInt8], at path: String) -> Bool {
-        let file = open(path, O_RDONLY | O_CLOEXEC)
+    private static func holds(_ bytes: [UInt8], at path: String, in folder: Int32 = AT_FDCWD) -> Bool {
+        let file = openat(folder, path, O_RDONLY | O_CLOEXEC | (folder == AT_FDCWD ? 0 : O_NOFOLLOW | O_NONBLOCK))
         guard file >= 0 else { return false }
         defer { close(file) }
         return stride(from: 0, to: bytes.count, by: 65_536).allSatisfy { start in
@@ -132,31 +157,34 @@ enum AtomicOutput {
 /// A file written piece by piece under a temporary name and renamed at the end.
 struct AtomicFile: ~Copyable {
     let path: String
+    /// The open folder that the path is relative to, or `AT_FDCWD`.
+    private let folder: Int32
     private let temporary: String
     private var file: Int32
     private static let counter = Atomic<Int>(0)
     /// Another machine may write to the same folder, with the same process ID.
     private static let process = "\(getpid())-" + String(UInt64.random(in: .min ... .max), radix: 16)
 
-    init(path: String, makeFolders: Bool = false) throws(FileError) {
+    init(path: String, in place: Int32 = AT_FDCWD, makeFolders: Bool = false) throws(FileError) {
         let folder = path.splitAtLastSlash?.folder
         let number = Self.counter.wrappingAdd(1, ordering: .relaxed).newValue
         let name = (folder.map { $0 + "/" } ?? "") + ".pipectl-\(Self.process)-\(number).tmp"
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-        var file = open(name, flags, 0o666)
+        var file = openat(place, name, flags, 0o666)
         if file < 0, errno == ENOENT, makeFolders, let folder, !folder.isEmpty {
             try AtomicOutput.makeFolder(folder)
-            file = open(name, flags, 0o666)
+            file = openat(place, name, flags, 0o666)
         }
         if file < 0, errno == EEXIST {
             // Left behind by a killed process that had the same process ID.
-            unlink(name)
-            file = open(name, flags, 0o666)
+            unlinkat(place, name, 0)
+            file = openat(place, name, flags, 0o666)
         }
         guard file >= 0 else { throw FileError("write", path) }
         var status = stat()
-        if stat(path, &status) == 0 { _ = fchmod(file, status.st_mode & 0o777) }
+        if fstatat(place, path, &status, 0) == 0 { _ = fchmod(file, status.st_mode & 0o777) }
         self.path = path
+        self.folder = place
         self.temporary = name
         self.file = file
     }
@@ -168,12 +196,12 @@ struct AtomicFile: ~Copyable {
     /// Renames the file to its final path.
     consuming func commit() throws(FileError) {
         let closed = close(file)
-        if closed == 0, rename(temporary, path) == 0 {
+        if closed == 0, renameat(folder, temporary, folder, path) == 0 {
             file = -1
             return
         }
         let failure = errno
-        unlink(temporary)
+        unlinkat(folder, temporary, 0)
         file = -1
         throw FileError("write", path, errno: failure)
     }
@@ -182,6 +210,6 @@ struct AtomicFile: ~Copyable {
     deinit {
         guard file >= 0 else { return }
         close(file)
-        unlink(temporary)
+        unlinkat(folder, temporary, 0)
     }
 }

@@ -7,6 +7,11 @@ struct BucketOutput: Sendable {
     let folder: SourceURL
     let cacheControl: String?
 
+    /// Whether a text can be the value of `Cache-Control`.
+    static func isCacheControl(_ text: String) -> Bool {
+        !text.isEmpty && text.utf8.allSatisfy { (0x20...0x7E).contains($0) }
+    }
+
     func contains(_ object: SourceURL) -> Bool { object.normalised.utf8.starts(with: folder.normalised.utf8) }
 
     /// The URL of an output.

@@ -32,10 +32,15 @@ extension PipelineError.Code {
     static let noRecipe = Self("noRecipe", 1, 400, "neither the manifest nor `-r` has a recipe for the item")
     static let badName = Self("badName", 1, 400, "`--name` makes no file name of the item")
     static let leftOut = Self("leftOut", 1, 400, "a name in a folder that is not read; no item and no failure")
+    static let outputRefused = Self(
+        "outputRefused", 1, 403, "a worker's `--output` does not hold the place to write to")
+    static let notSigned = Self(
+        "notSigned", 1, 403, "an entry of a queue has no signature, or that of another key or batch")
     static let outputFailed = Self("outputFailed", 8, 500, "the output cannot be written")
 
     /// What commands report besides the codes of a pipeline.
     static let ofItems: [Self] = [
-        .badSource, .badManifest, .badManifestLine, .noRecipe, .badName, .leftOut, .abandoned, .outputFailed,
+        .badSource, .badManifest, .badManifestLine, .noRecipe, .badName, .leftOut, .abandoned, .outputRefused,
+        .notSigned, .outputFailed,
     ]
 }

@@ -27,8 +27,147 @@ extension CommandTests {
         private static func worker(
             _ redis: RedisTestServer, _ folder: ScratchFolder, _ name: String, _ more: [String] = []
         ) throws -> ChildProgram {
-            try ChildProgram(
-                ["worker", "--queue", redis.url, "--cache", folder(name)] + more, folder: folder.path)
+            mkdir(folder("out"), 0o700)
+            return try ChildProgram(
+                [
+                    "worker", "--queue", redis.url, "--cache", folder(name), "--unsigned", "--output", folder("out"),
+                    "--output", "s3://small/", "--sources", originals,
+                ] + (name.hasPrefix("w") || name.hasPrefix("v") ? ["--sources", folder("in")] : []) + more,
+                folder: folder.path)
+        }
+
+        /// What an entry of the queue leads to: the lines of its result.
+        private static func result(
+            _ redis: RedisTestServer, _ folder: ScratchFolder, of source: BatchSource, output: String,
+            _ more: [String] = bounds, key: String? = nil,
+            sealed: (QueueEntry, [UInt8], BatchID) -> [UInt8] = { entry, _, _ in entry.bytes }
+        ) async throws -> [ItemJSON] {
+            let submitter = BatchSubmitter(RedisConnection.Configuration(try RedisURL(redis.url)))
+            defer { submitter.close() }
+            let options = QueueOptions(
+                output: output, cacheControl: nil, nameTemplate: nil, policy: nil, inputs: ""
+            ).bytes
+            let item = BatchItem(
+                source: source, index: 1, written: "thumbnail:20", canonical: "thumbnail:20x20",
+                hasSeveralRecipes: false)
+            try await submitter.create(options: options)
+            let payload = sealed(try #require(QueueEntry([item])), options, submitter.id)
+            #expect(try await submitter.submit([payload], from: 0) == 1)
+            try await submitter.finish(total: 1)
+            let words = ["worker", "--queue", redis.url, "--cache", folder("worker"), "--batch", "\(submitter.id)"]
+            let ended = try await ChildProgram(
+                words + more.map { $0.replacing("FOLDER", with: folder.path) }, folder: folder.path,
+                environment: key.map { ["PIPECTL_QUEUE_KEY=\($0)"] } ?? []
+            ).end
+            #expect(ended.exit == 0, "\(ended.errors)")
+            let result = try #require(try await submitter.results().first)
+            return String(decoding: result.payload, as: UTF8.self).split(separator: "\n").compactMap {
+                ItemJSON(line: $0)
+            }
+        }
+
+        private static let bounds = ["--unsigned", "--output", "FOLDER/out", "--sources", "FOLDER/in"]
+
+        @Test func `an entry of the queue writes and reads nothing outside the worker's folders`() async throws {
+            let redis = try RedisTestServer()
+            let folder = ScratchFolder()
+            let picture = ScratchFolder.bytes(at: Self.originals + "/night-tiny.jpg") ?? []
+            for name in ["in", "out", "other", "other/in", "home"] { mkdir(folder(name), 0o700) }
+            for name in ["in/a.jpg", "in/.b.jpg", "other/c.jpg"] { _ = folder.write(picture, to: name) }
+            symlink(folder("other"), folder("out/link"))
+            symlink(folder("other/c.jpg"), folder("in/link.jpg"))
+            symlink(folder("other/new.jpg"), folder("out/file.jpg"))
+            mkfifo(folder("out/pipe.jpg"), 0o600)
+            let good = BatchSource(source: folder("in/a.jpg"))
+            func named(_ name: String) -> BatchSource { BatchSource(source: folder("in/a.jpg"), name: name) }
+            let cases: [(BatchSource, String, PipelineError.Code)] = [
+                (named("authorized_keys"), folder("home"), .outputRefused),
+                (named("authorized_keys"), folder("out/../home"), .outputRefused),
+                (named("authorized_keys"), "home", .outputRefused), (good, folder("outer"), .outputRefused),
+                (good, "s3://bucket/", .outputRefused), (named("authorized_keys"), folder("out/.ssh"), .outputRefused),
+                (named(".ssh/authorized_keys"), folder("out"), .outputRefused),
+                (good, folder("out/link"), .outputRefused), (named("link/a"), folder("out"), .outputRefused),
+                (named("../home/authorized_keys"), folder("out"), .badName),
+                (named("file.jpg"), folder("out"), .outputFailed), (named("pipe.jpg"), folder("out"), .outputFailed),
+                (BatchSource(source: folder("other/c.jpg")), folder("out"), .sourceRefused),
+                (BatchSource(source: folder("in/../other/c.jpg")), folder("out"), .sourceRefused),
+                (BatchSource(source: "other/c.jpg"), folder("out"), .sourceRefused),
+                (BatchSource(source: "file://" + folder("other/c.jpg")), folder("out"), .sourceRefused),
+                (BatchSource(source: folder("in/link.jpg")), folder("out"), .notFound),
+                (BatchSource(source: folder("in/.b.jpg")), folder("out"), .notFound),
+                (BatchSource(source: "http://127.0.0.1:1/a.jpg"), folder("out"), .sourceRefused),
+                (BatchSource(source: "s3://bucket/a.jpg"), folder("out"), .sourceRefused),
+            ]
+            for (source, output, code) in cases {
+                let lines = try await Self.result(redis, folder, of: source, output: output)
+                #expect(lines.map(\.error?.code) == [code], "\(source.source) \(source.name ?? "") \(output): \(lines)")
+            }
+            #expect(folder.names("home").isEmpty && folder.names("other").sorted() == ["c.jpg", "in"])
+            #expect(folder.names("out").sorted() == ["file.jpg", "link", "pipe.jpg"])
+            let lines = try await Self.result(redis, folder, of: named("new/b.jpg"), output: folder("out/2026"))
+            #expect(lines.map(\.written) == [true] && folder.bytes("out/2026/new/b.jpg") != nil, "\(lines)")
+        }
+
+        @Test func `an entry of the queue is rendered only if its batch signed it`() async throws {
+            let redis = try RedisTestServer()
+            let folder = ScratchFolder()
+            let key = "0123456789abcdef"
+            let real = try #require(QueueKey(key))
+            let other = try #require(QueueKey("0123456789abcdeF"))
+            for name in ["in", "out"] { mkdir(folder(name), 0o700) }
+            let picture = ScratchFolder.bytes(at: Self.originals + "/night-tiny.jpg") ?? []
+            let source = BatchSource(source: folder.write(picture, to: "in/a.jpg"))
+            let signed = ["--output", "FOLDER/out", "--sources", "FOLDER/in"]
+            typealias Seal = (QueueEntry, [UInt8], BatchID) -> [UInt8]
+            let forged: [Seal] = [
+                { entry, _, _ in entry.bytes }, { other.signed($0.bytes, $1, of: $2) },
+                { entry, options, _ in real.signed(entry.bytes, options, of: BatchID()) },
+                { entry, options, id in real.signed(entry.bytes, options + [0x20], of: id) },
+                { real.signed($0.bytes, $1, of: $2) + [0x20] },
+                { entry, _, _ in Array(String(repeating: "0", count: 64).utf8) + entry.bytes },
+            ]
+            for (number, seal) in forged.enumerated() {
+                let lines = try await Self.result(
+                    redis, folder, of: source, output: folder("out"), signed, key: key, sealed: seal)
+                #expect(lines.map(\.error?.code) == [.notSigned], "\(number): \(lines)")
+            }
+            #expect(folder.names("out").isEmpty)
+            for (more, key, seal) in [
+                (signed, key, { real.signed($0.bytes, $1, of: $2) }), (signed + ["--unsigned"], key, forged[0]),
+                (signed + ["--unsigned"], nil, forged[0]),
+            ] as [([String], String?, Seal)] {
+                let lines = try await Self.result(
+                    redis, folder, of: source, output: folder("out"), more, key: key, sealed: seal)
+                #expect(lines.map(\.error) == [nil], "\(lines)")
+            }
+            let refused = try await Self.result(
+                redis, folder, of: source, output: folder("out"), signed + ["--unsigned"], key: key, sealed: forged[1])
+            #expect(refused.map(\.error?.code) == [.notSigned])
+            let none = try await ChildProgram.run(["worker", "--queue", redis.url, "--once"], folder: folder.path)
+            #expect(none.exit == 2 && none.errors.contains("PIPECTL_QUEUE_KEY"), "\(none.errors)")
+        }
+
+        @Test func `a batch signs its entries with the key of the workers`() async throws {
+            let redis = try RedisTestServer()
+            let folder = ScratchFolder()
+            let environment = ["PIPECTL_QUEUE_KEY=0123456789abcdef"]
+            mkdir(folder("out"), 0o700)
+            let worker = try ChildProgram(
+                [
+                    "worker", "--queue", redis.url, "--cache", folder("one"), "--output", folder("out"), "--sources",
+                    Self.originals,
+                ], folder: folder.path, environment: environment)
+            let picture = Self.originals + "/grey.jpg"
+            let unsigned = try await ChildProgram.run(Self.words(redis, folder, [picture]), folder: folder.path)
+            #expect(unsigned.exit == 1 && unsigned.errors.contains("PIPECTL_QUEUE_KEY"), "\(unsigned.errors)")
+            #expect(Self.lines(folder).map(\.error?.code) == [.notSigned])
+            let signed = try await ChildProgram(
+                Self.words(redis, folder, [picture]), folder: folder.path, environment: environment
+            ).end
+            #expect(signed.exit == 0 && !signed.errors.contains("PIPECTL_QUEUE_KEY"), "\(signed.errors)")
+            #expect(Self.lines(folder).map(\.written) == [true])
+            worker.signal(SIGTERM)
+            #expect(await worker.end.exit == 0)
         }
 
         private static func lines(_ folder: ScratchFolder) -> [ItemJSON] {
@@ -88,8 +227,10 @@ extension CommandTests {
                 try ChildProgram(arguments, folder: folder.path, environment: environment)
             }
             // With a URL without password and with none, in both commands.
+            mkdir(folder("out"), 0o700)
             let worker = try child([
-                "worker", "--queue", redis.url, "--config", file, "-v", "--cache", folder("worker"),
+                "worker", "--queue", redis.url, "--config", file, "-v", "--cache", folder("worker"), "--unsigned",
+                "--output", folder("out"), "--sources", Self.originals,
             ])
             for (arguments, environment) in [
                 (["--queue"], ["PIPECTL_QUEUE=\(url)"]), (["--queue", redis.url], ["PIPECTL_QUEUE=\(url)"]),
@@ -102,12 +243,16 @@ extension CommandTests {
             worker.signal(SIGTERM)
             let ended = await worker.end
             #expect(ended.exit == 0 && !ended.errors.contains("geheim"), "\(ended.errors)")
-            let last = try await child(["worker", "--once", "--cache", folder("worker")], ["PIPECTL_QUEUE=\(url)"]).end
+            let last = try await child(
+                ["worker", "--once", "--unsigned", "--cache", folder("worker")], ["PIPECTL_QUEUE=\(url)"]
+            ).end
             #expect(last.exit == 0, "\(last.errors)")
 
             // Another server's password is not sent, and errors and settings show none.
             let other = ["PIPECTL_QUEUE=redis://:geheim@127.0.0.1:1"]
-            let refused = try await child(["worker", "--once", "--queue", redis.url, "--cache", folder("w")], other).end
+            let refused = try await child(
+                ["worker", "--once", "--unsigned", "--queue", redis.url, "--cache", folder("w")], other
+            ).end
             #expect(refused.exit == 4 && refused.errors.contains("requires a password"), "\(refused.errors)")
             #expect(!refused.errors.contains("geheim"))
             for (arguments, environment) in [
@@ -117,7 +262,8 @@ extension CommandTests {
                 #expect(ended.exit == (arguments == ["settings"] ? 0 : 2), "\(ended.errors)")
                 #expect(!(ended.errors + ended.text).contains("geheim"), "\(ended.errors)")
             }
-            let told = try await child(["worker", "--once", "--queue", url, "--cache", folder("worker")]).end
+            let told = try await child(["worker", "--once", "--unsigned", "--queue", url, "--cache", folder("worker")])
+                .end
             #expect(told.exit == 0 && told.errors.contains("set PIPECTL_QUEUE instead"), "\(told.errors)")
         }
 
@@ -161,7 +307,8 @@ extension CommandTests {
             // Sixteen times in the report.
             let url = origin.url("/night-tiny.jpg?" + String(repeating: "a", count: 5_000))
             let recipes = (30..<45).flatMap { ["-r", "thumbnail:\($0)"] }
-            let worker = try Self.worker(redis, folder, "one", ["--set", "allowPrivateAddresses=true"])
+            let worker = try Self.worker(
+                redis, folder, "one", ["--set", "allowPrivateAddresses=true", "--sources", origin.url("/")])
             let ended = try await ChildProgram.run(Self.words(redis, folder, [url], recipes), folder: folder.path)
             let lines = Self.lines(folder)
             #expect(ended.exit == 1 && lines.count == 1, "\(ended.errors)")
@@ -186,7 +333,7 @@ extension CommandTests {
                         taken += 1
                         continue
                     }
-                    let entry = try #require(QueueEntry(item.payload))
+                    let entry = try #require(QueueEntry(payload: item.payload))
                     var line = ItemJSON(
                         source: entry.source.source, recipe: entry.recipes[0].canonical, outcome: .rendered)
                     line.written = true
@@ -214,7 +361,7 @@ extension CommandTests {
             while left > 0 {
                 for item in try await worker.next(count: left, blockSeconds: 1) ?? [] {
                     left -= 1
-                    let entry = try #require(QueueEntry(item.payload))
+                    let entry = try #require(QueueEntry(payload: item.payload))
                     var line = ItemJSON(
                         source: entry.source.source, recipe: entry.recipes[0].canonical, outcome: .rendered)
                     line.written = true
@@ -310,8 +457,10 @@ struct QueueTextTests {
         let entry = try #require(QueueEntry(items))
         #expect(QueueEntry(entry.bytes) == entry && entry.items.map(\.canonical) == ["c @card", "c png"])
         #expect(QueueEntry(Array("{\"version\":2}".utf8)) == nil && QueueEntry([UInt8]()) == nil)
-        let options = QueueOptions(
+        var options = QueueOptions(
             output: "/o", cacheControl: "max-age=1", nameTemplate: "{key}", policy: .reload, inputs: "i")
         #expect(QueueOptions(options.bytes) == options)
+        options.cacheControl = "max-age=1\r\nX-Amz-Acl: public-read"
+        #expect(QueueOptions(options.bytes) == nil)
     }
 }

@@ -51,6 +51,9 @@ struct QueueEntry: Sendable, Hashable {
         return Array(json.closed.utf8)
     }
 
+    /// From what a queue holds, signed or not; nil for what another version has written.
+    init?(payload: [UInt8]) { self.init(QueueKey.parts(payload).entry) }
+
     /// nil for what another version has written.
     init?(_ bytes: [UInt8]) {
         guard let json = try? JSONParser.parse(bytes), json["version"] == .int(1), let source = json["source"]?.text,
@@ -95,6 +98,8 @@ struct QueueOptions: Sendable, Hashable {
         else { return nil }
         (self.output, self.inputs) = (output, inputs)
         (cacheControl, nameTemplate) = (json["cacheControl"]?.text, json["name"]?.text)
+        // It becomes a field of a request.
+        guard cacheControl.map(BucketOutput.isCacheControl) != false else { return nil }
         policy = json["policy"]?.text.flatMap { CachePolicy(rawValue: $0) }
     }
 

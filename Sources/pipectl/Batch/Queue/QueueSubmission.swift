@@ -9,6 +9,10 @@ import PipelineSupport
 struct QueueSubmission {
     let submitter: BatchSubmitter
     let options: BatchOptions
+    /// Signs the entries; nil to leave them unsigned.
+    let key: QueueKey?
+    /// The bytes of the batch's options in the queue.
+    let queued: [UInt8]
     /// What the batch had when it was attached to; nil for a new one.
     let attached: BatchState?
     let isInterrupted: @Sendable () -> Bool
@@ -35,14 +39,15 @@ struct QueueSubmission {
                 let items = await reading.run { producer.next() }
                 isAtEnd = items.isEmpty
                 guard let entry = QueueEntry(items) else { break }
-                let failure = items[0].failure ?? Self.refusal(entry, &names)
+                let payload = key?.signed(entry.bytes, queued, of: submitter.id) ?? entry.bytes
+                let failure = items[0].failure ?? Self.refusal(entry, payload.count, &names)
                 if let failure {
                     await writing.run { for item in entry.items { finisher.finish(item, failure) } }
                     continue
                 }
                 submitted += 1
                 // What an earlier run has submitted.
-                if submitted > attached?.submitted ?? 0 { pending.append(entry.bytes) }
+                if submitted > attached?.submitted ?? 0 { pending.append(payload) }
             }
             var accepted = 0
             if !pending.isEmpty {
@@ -94,14 +99,16 @@ struct QueueSubmission {
     }
 
     /// Why an entry is not submitted: its own name is another's, or it is too long.
-    private static func refusal(_ entry: QueueEntry, _ names: inout Set<ByteString>) -> BatchFailure? {
+    private static func refusal(
+        _ entry: QueueEntry, _ bytes: Int, _ names: inout Set<ByteString>
+    ) -> BatchFailure? {
         if let name = entry.source.name, entry.hasSeveralRecipes || !names.insert(ByteString(name)).inserted,
             QueueOptions.refusal(ofTemplate: name) != nil
         {
             return BatchFailure(
                 code: .badName, message: "the name `\(name)` is given to several outputs; add {index} or {key} to it")
         }
-        if entry.bytes.count > BatchTerms.maxBytes {
+        if bytes > BatchTerms.maxBytes {
             return BatchFailure(code: .badManifestLine, message: "source, name and recipes are longer than 64 KiB")
         }
         return nil
@@ -118,7 +125,9 @@ struct QueueSubmission {
             return [failed("item \(result.number)", "", "a worker of another version wrote its result")]
         }
         let message = "no worker finished it in \(Readable.count(result.attempt, "try", "tries"))"
-        guard let entry = QueueEntry(result.payload) else { return [failed("item \(result.number)", "", message)] }
+        guard let entry = QueueEntry(payload: result.payload) else {
+            return [failed("item \(result.number)", "", message)]
+        }
         return entry.recipes.map { failed(entry.source.source, $0.canonical, message) }
     }
 

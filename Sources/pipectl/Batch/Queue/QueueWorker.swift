@@ -1,4 +1,5 @@
 import Pipeline
+import PipelineFetching
 import PipelineFleet
 import PipelineSupport
 import Synchronization
@@ -7,6 +8,8 @@ import Synchronization
 struct QueueWorker: Sendable {
     let worker: BatchWorker
     let pipeline: ImagePipeline
+    let bounds: QueueBounds
+    let trust: QueueTrust
     /// Entries at once.
     let limit: Int
     /// Whether to end once the queue has nothing to hand out.
@@ -96,8 +99,9 @@ struct QueueWorker: Sendable {
         var isFailure = false
         // nil: the batch is gone, or the queue did not answer until this worker was to end.
         guard let options = await options(of: item.batch, run) else { return }
-        if let entry = QueueEntry(item.payload), let options = QueueOptions(options) {
-            guard let lines = await lines(of: entry, options, run) else {
+        if let entry = QueueEntry(payload: item.payload), let queued = QueueOptions(options) {
+            let refusal = trust.refusal(of: item.payload, options, in: item.batch)
+            guard let lines = await lines(of: entry, queued, refusal, run) else {
                 _ = try? await worker.release([item])
                 return
             }
@@ -140,8 +144,31 @@ struct QueueWorker: Sendable {
         return options
     }
 
+    /// The lines of an entry that is not written.
+    private static func failed(_ entry: QueueEntry, _ failure: BatchFailure) -> [ItemJSON] {
+        entry.recipes.map { recipe in
+            var line = ItemJSON(source: entry.source.source, recipe: recipe.canonical, outcome: .failed)
+            line.error = failure
+            return line
+        }
+    }
+
     /// What the report says of each recipe; nil if this worker cannot render at all.
-    private func lines(of entry: QueueEntry, _ queued: QueueOptions, _ run: Run) async -> [ItemJSON]? {
+    ///
+    /// - Parameter refusal: why the entry is not rendered.
+    private func lines(
+        of entry: QueueEntry, _ queued: QueueOptions, _ refusal: BatchFailure?, _ run: Run
+    ) async -> [ItemJSON]? {
+        if let refusal = refusal ?? bounds.refusal(ofSource: entry.source.source) {
+            return Self.failed(entry, refusal)
+        }
+        let folder: OpenFolder?
+        do throws(BatchFailure) { folder = try bounds.folder(for: queued.output) } catch {
+            return Self.failed(entry, error)
+        }
+        guard folder != nil || pipeline.buckets != nil else {
+            return Self.failed(entry, BatchFailure(code: .outputRefused, message: "this worker has no object store"))
+        }
         let renderer = PipelineBatch(pipeline: pipeline, policy: queued.policy, outputs: nil)
         let outcomes = await withTaskGroup(of: (Int, BatchOutcome).self) { group in
             for (number, render) in renderer.renders(of: entry.items).enumerated() {
@@ -161,10 +188,25 @@ struct QueueWorker: Sendable {
             case .failure: break
             }
         }
+        return await written(entry, outcomes, to: queued, in: folder, run).map { output in
+            var line = output.line
+            if let error = line.error { line.error?.message = String(error.message.prefix(Self.mostOfMessage)) }
+            return line
+        }
+    }
+
+    /// Writes what an entry's recipes made.
+    ///
+    /// - Parameter folder: the folder that outputs may not leave; nil for a bucket.
+    private func written(
+        _ entry: QueueEntry, _ outcomes: [Int: BatchOutcome], to queued: QueueOptions, in folder: OpenFolder?,
+        _ run: Run
+    ) async -> [BatchOutput] {
         var options = BatchOptions(
             recipes: [], outputFolder: queued.output,
             nameTemplate: queued.template(hasSeveralRecipes: entry.hasSeveralRecipes),
             canonicalRecipe: { .success($0) })
+        options.bounds = folder
         // {index} and {key} tell names apart in any case.
         options.foldsCase = { _ in false }
         if let store = pipeline.buckets, let folder = try? SourceURL(s3: queued.output, isFolder: true) {
@@ -182,10 +224,8 @@ struct QueueWorker: Sendable {
                 }
             }
         } catch {
-            outputs = entry.items.map { item in
-                var line = ItemJSON(source: item.source.source, recipe: item.canonical, outcome: .failed)
-                line.error = BatchFailure(code: .outputFailed, message: error.message)
-                return BatchOutput(line: line)
+            outputs = Self.failed(entry, BatchFailure(code: .outputFailed, message: error.message)).map {
+                BatchOutput(line: $0)
             }
         }
         if let bucket = options.bucket {
@@ -195,10 +235,6 @@ struct QueueWorker: Sendable {
                 }
             }
         }
-        return outputs.map { output in
-            var line = output.line
-            if let error = line.error { line.error?.message = String(error.message.prefix(Self.mostOfMessage)) }
-            return line
-        }
+        return outputs
     }
 }

@@ -1,0 +1,78 @@
+import HTTPCaching
+import Pipeline
+import PipelineFetching
+
+/// Limits the files, buckets and URLs that entries of a queue may name.
+struct QueueBounds: Sendable {
+    /// Folders and prefixes of URLs.
+    private struct Places: Sendable {
+        var folders: [OpenFolder] = []
+        var urls: [HostPattern] = []
+        var isEmpty: Bool { folders.isEmpty && urls.isEmpty }
+
+        init(_ texts: [String], of option: String, takesHTTP: Bool) throws(CommandFailure) {
+            for text in texts {
+                guard text.firstRange(of: "://") != nil else {
+                    do throws(LocalFile.Failure) {
+                        folders.append(try OpenFolder(absolutePath(text), at: absolutePath(text), followsLinks: false))
+                    } catch {
+                        throw CommandFailure(.usage, "\(option): \(error.message)")
+                    }
+                    continue
+                }
+                guard takesHTTP || text.utf8.starts(with: "s3://".utf8), let pattern = try? HostPattern(text) else {
+                    throw CommandFailure(
+                        .usage,
+                        "\(option): `\(SourceURL.redacting(text))` is neither a folder nor "
+                            + (takesHTTP ? "https://HOST/PATH nor s3://BUCKET/PREFIX" : "s3://BUCKET/PREFIX"))
+                }
+                urls.append(pattern)
+            }
+        }
+
+        func holds(_ url: SourceURL) -> Bool {
+            !urls.isEmpty && HostPolicy(allow: urls).refusal(of: url) == nil
+        }
+    }
+
+    private let outputs: Places
+    private let sources: Places
+
+    /// Without outputs, entries may write to buckets alone. Without sources, they may name URLs alone.
+    init(outputs: [String], sources: [String]) throws(CommandFailure) {
+        self.outputs = try Places(outputs, of: "--output", takesHTTP: false)
+        self.sources = try Places(sources, of: "--sources", takesHTTP: true)
+    }
+
+    /// The folders below which a pipeline may read files.
+    var sourceFolders: [OpenFolder] { sources.folders }
+
+    /// Why a source is not read; nil if it may be.
+    func refusal(ofSource text: String) -> BatchFailure? {
+        switch ImageSource(text) {
+        case .file(let path):
+            if sources.folders.contains(where: { $0.contains(path) }) { return nil }
+        case .url(let text):
+            // The fetch reports a malformed URL.
+            guard !sources.isEmpty, let url = try? SourceURL(named: text) else { return nil }
+            if sources.holds(url) { return nil }
+        case .bytes: break
+        }
+        return BatchFailure(
+            code: .sourceRefused,
+            message: "\(SourceURL.redacting(text)): none of this worker's `--sources` holds it")
+    }
+
+    /// Returns the folder of this machine that holds an output folder; nil for one of a bucket.
+    func folder(for output: String) throws(BatchFailure) -> OpenFolder? {
+        if let url = try? SourceURL(s3: output, isFolder: true) {
+            if outputs.isEmpty || outputs.holds(url) { return nil }
+        } else if output.utf8.first == UInt8(ascii: "/"),
+            let folder = outputs.folders.first(where: { $0.contains(output) })
+        {
+            return folder
+        }
+        throw BatchFailure(
+            code: .outputRefused, message: "\(SourceURL.redacting(output)): none of this worker's `--output` holds it")
+    }
+}
