@@ -127,10 +127,12 @@ extension OutputSpecification {
     /// The documentation of the outputs that leave the format to the picture or the client.
     static let chosenLater = [
         entry(
-            "auto", "[:Q|lossless][:progressive]", quality: "the format's", holds: [.copyright, .exif, .icc, .xmp],
+            "auto", "[:Q|lossless][:progressive]", quality: "the format's",
+            holds: [.copyright, .exif, .icc, .position, .xmp],
             summary: "The best format the client accepts, else as `original`.", example: "auto"),
         entry(
-            "original", "[:Q|lossless][:progressive]", quality: "the format's", holds: [.copyright, .exif, .icc, .xmp],
+            "original", "[:Q|lossless][:progressive]", quality: "the format's",
+            holds: [.copyright, .exif, .icc, .position, .xmp],
             summary: "The original's format if it can be written, else JPEG, or PNG with alpha.",
             example: "original:keep=icc"),
     ]

@@ -2,7 +2,7 @@
 /// key, so an update of either leads to new variants instead of finding old ones.
 package enum RenderRevision {
     /// Increased whenever the same recipe may give different pixels or bytes.
-    package static let rendering = 10
+    package static let rendering = 11
 
     /// For example `7 libvips-8.14.1 …`.
     package static func text(_ libraries: RenderLibraries) -> String { "\(rendering) \(libraries.versions)" }

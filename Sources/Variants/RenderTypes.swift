@@ -112,14 +112,16 @@ public struct KeptMetadata: OptionSet, Sendable, Hashable {
     public let rawValue: Int
     /// Metadata by its bits.
     public init(rawValue: Int) { self.rawValue = rawValue }
-    /// EXIF, as far as it describes the variant: without the thumbnail, and upright.
+    /// EXIF, as far as it describes the variant: without the thumbnail, and upright. Without the position, too.
     public static let exif = KeptMetadata(rawValue: 1)
     /// The ICC profile.
     public static let icc = KeptMetadata(rawValue: 2)
-    /// XMP, as far as it describes the variant.
+    /// XMP, as far as it describes the variant, without positions.
     public static let xmp = KeptMetadata(rawValue: 4)
     /// Copyright, artist and credit line alone, as EXIF and XMP; all formats hold the latter.
     public static let copyright = KeptMetadata(rawValue: 8)
+    /// The position within EXIF and XMP that are kept: where the picture was taken, and what it shows.
+    public static let position = KeptMetadata(rawValue: 16)
 }
 
 /// An output with its format decided and every default written out; part of the variant key.

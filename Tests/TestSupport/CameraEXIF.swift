@@ -5,7 +5,8 @@ public struct CameraEXIF: Sendable {
         var tag: Int
         var type: Int
         var count: Int
-        var data: [UInt8]
+        /// The bytes of its values.
+        public var data: [UInt8]
     }
 
     private let isBigEndian: Bool

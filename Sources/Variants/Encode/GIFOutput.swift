@@ -8,7 +8,7 @@ struct GIFOutput: OutputEncoder {
     static let example = "gif"
     static let losslessness = Losslessness.neverWithoutQuality
     /// The format cannot store EXIF, and programs ignore a profile in it.
-    static let holds: KeptMetadata = [.copyright, .xmp]
+    static let holds: KeptMetadata = [.copyright, .position, .xmp]
     static let saver: String? = "gifsave_target"
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { 140 }
 

@@ -20,8 +20,13 @@ struct KeptBlobs: Sendable, Hashable {
     /// - Parameter tiff: the original, which may be a TIFF file: its own directory then has what EXIF has elsewhere.
     func kept(_ keep: KeptMetadata, of size: PixelSize, isUpright: Bool, tiff: ByteReader) -> KeptBlobs {
         var kept = KeptBlobs()
-        if keep.contains(.exif) { kept.exif = exif.flatMap { Self.exif($0, of: size, isUpright: isUpright) } }
-        if keep.contains(.xmp) { kept.xmp = xmp.map { Self.xmp($0, isUpright: isUpright) } }
+        let isPlaced = keep.contains(.position)
+        if keep.contains(.exif) {
+            kept.exif = exif.flatMap { Self.exif($0, of: size, isUpright: isUpright, keepsPosition: isPlaced) }
+        }
+        if keep.contains(.xmp) {
+            kept.xmp = xmp.map { Self.xmp($0, isUpright: isUpright, keepsPosition: isPlaced) }
+        }
         guard keep.contains(.copyright) else { return kept }
         let credits = (exif ?? []).withUnsafeBytes { exif in
             KeptCredits(TIFFHeader(exif.isEmpty ? tiff : ByteReader(exif).withoutExifPrefix), xmp: xmp ?? [])

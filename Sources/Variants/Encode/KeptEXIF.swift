@@ -5,13 +5,16 @@ extension KeptBlobs {
     /// Orientation and sizes become the variant's. What shows or places parts of the original ends: the thumbnail
     /// directory (IFD1), further directories, the places of subjects, and every JPEG stream in the block, which are
     /// previews that makers keep in their notes. These are overwritten in place, since makers' notes may refer to
-    /// offsets of the block; what is then free at its end is cut off.
-    static func exif(_ exif: [UInt8], of size: PixelSize, isUpright: Bool) -> [UInt8]? {
+    /// offsets of the block; what is then free at its end is cut off. So does the position (GPS), unless it is kept.
+    static func exif(
+        _ exif: [UInt8], of size: PixelSize, isUpright: Bool, keepsPosition: Bool = false
+    ) -> [UInt8]? {
         let block = exif.starts(with: exifPrefix) ? Array(exif.dropFirst(exifPrefix.count)) : exif
         var edit = EXIFEdit(bytes: block)
         let isRead = block.withUnsafeBytes { bytes in
             guard let tiff = TIFFHeader(ByteReader(bytes)), !tiff.isBig else { return false }
             edit.read(tiff, size, isUpright: isUpright)
+            if !keepsPosition { edit.endPosition(tiff) }
             return true
         }
         guard isRead else { return nil }
@@ -77,6 +80,25 @@ private struct EXIFEdit {
             }
         }
         for stream in JPEGDecoder.streams(in: tiff.reader) { addHole(stream.lowerBound, stream.count) }
+    }
+
+    /// Takes out the directory of the position, and overwrites its values.
+    mutating func endPosition(_ tiff: TIFFHeader) {
+        for case let directory? in [tiff.first, tiff.value(0x8769)] {
+            guard let entry = tiff.entry(0x8825, in: directory), let (count, start) = tiff.entries(directory) else {
+                continue
+            }
+            removed.append((entry, directory, start + count * 12))
+            guard let place = tiff.value(0x8825, in: directory), let (values, first) = tiff.entries(place) else {
+                continue
+            }
+            addHole(place, 2 + values * 12 + 4)
+            for entry in stride(from: first, to: first + values * 12, by: 12) {
+                let sizes = [3: 2, 4: 4, 5: 8, 9: 4, 10: 8, 12: 8]
+                let length = (tiff.count(entry) ?? 0) * (sizes[tiff.reader.uint16(entry + 2, tiff.order) ?? 0] ?? 1)
+                if length > 4, let at = tiff.place(entry, bytes: length) { addHole(at, length) }
+            }
+        }
     }
 
     private mutating func addHole(_ at: Int, _ length: Int) {

@@ -15,8 +15,17 @@ extension KeptBlobs {
         "http://purl.org/dc/terms/": ["provenance"],
     ]
 
-    /// XMP for a variant: without what describes the original's pixels, and with `tiff:Orientation` 1 if `isUpright`.
-    static func xmp(_ xmp: [UInt8], isUpright: Bool) -> [UInt8] {
+    /// Properties that say where a picture was taken or what place it shows; `GPS` begins names.
+    private static let places: KeyValuePairs = [
+        "http://ns.adobe.com/exif/1.0/": ["GPS"],
+        "http://iptc.org/std/Iptc4xmpExt/2008-02-29/": ["LocationCreated", "LocationShown"],
+        "http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/": ["Location", "CountryCode"],
+        "http://ns.adobe.com/photoshop/1.0/": ["City", "State", "Country"],
+    ]
+
+    /// XMP for a variant: without what describes the original's pixels or, unless it is kept, its position, and with
+    /// `tiff:Orientation` 1 if `isUpright`.
+    static func xmp(_ xmp: [UInt8], isUpright: Bool, keepsPosition: Bool = false) -> [UInt8] {
         var bytes = xmp
         if isUpright {
             for (_, value) in properties("Orientation", "http://ns.adobe.com/tiff/1.0/", of: xmp) {
@@ -24,7 +33,10 @@ extension KeptBlobs {
                 bytes[digit] = 0x31
             }
         }
-        let gone = ended.flatMap { space, names in names.flatMap { properties($0, space, of: xmp).map(\.whole) } }
+        let dropped = Array(ended) + (keepsPosition ? [] : Array(places))
+        let gone = dropped.flatMap { space, names in
+            names.flatMap { properties($0, space, of: xmp, isPrefix: $0 == "GPS").map(\.whole) }
+        }
         var (kept, at): ([UInt8], Int) = ([], 0)
         for range in gone.sorted(by: { $0.lowerBound < $1.lowerBound }) where range.lowerBound >= at {
             kept += bytes[at..<range.lowerBound]
@@ -35,8 +47,10 @@ extension KeptBlobs {
 
     /// Where a packet has a property, as an attribute or as an element, under whatever prefix its namespace has, and the
     /// value of it. An element without an end reaches to that of the packet.
+    ///
+    /// - Parameter isPrefix: whether all names that begin so are meant.
     static func properties(
-        _ name: String, _ namespace: String, of xmp: [UInt8]
+        _ name: String, _ namespace: String, of xmp: [UInt8], isPrefix: Bool = false
     ) -> [(whole: Range<Int>, value: Range<Int>)] {
         func next(_ byte: UInt8, from at: Int) -> Int? { at < xmp.count ? xmp[at...].firstIndex(of: byte) : nil }
         func afterSpaces(_ at: Int) -> Int { at < xmp.count ? xmp[at...].firstIndex { $0 > 0x20 } ?? xmp.count : at }
@@ -45,7 +59,9 @@ extension KeptBlobs {
             var searched = 0
             let full = prefix + [UInt8](":\(name)".utf8)
             for start in positions(of: full, in: xmp[...]) where start > searched {
-                let end = start + full.count
+                var end = start + full.count
+                while isPrefix, end < xmp.count, isLetter(xmp[end]) { end += 1 }
+                let full = Array(xmp[start..<end])
                 let at = afterSpaces(end)
                 guard at < xmp.count, xmp[start - 1] <= 0x20 || xmp[start - 1] == UInt8(ascii: "<") else { continue }
                 if xmp[start - 1] <= 0x20 {
@@ -69,6 +85,8 @@ extension KeptBlobs {
         }
         return found
     }
+
+    private static func isLetter(_ byte: UInt8) -> Bool { 0x61...0x7A ~= byte | 0x20 }
 
     /// The prefixes that `xmlns:PREFIX="…"` binds to a namespace.
     private static func prefixes(of namespace: String, in xmp: [UInt8]) -> Set<[UInt8]> {

@@ -76,7 +76,7 @@ extension OutputEncoder {
     static var choosesLossless: Bool { false }
     static var hasChroma: Bool { false }
     static var efforts: DefaultEfforts? { nil }
-    static var holds: KeptMetadata { [.copyright, .exif, .icc, .xmp] }
+    static var holds: KeptMetadata { [.copyright, .exif, .icc, .position, .xmp] }
     static var keepsOriginals: Bool { true }
     static var largestNegotiated: Int { .max }
     static func heedsStops(_ output: ResolvedOutput) -> Bool { false }

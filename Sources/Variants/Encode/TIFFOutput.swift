@@ -7,7 +7,7 @@ struct TIFFOutput: OutputEncoder {
     static let summary = "TIFF, always lossless."
     static let example = "tiff"
     static let losslessness = Losslessness.always
-    static let holds: KeptMetadata = [.copyright, .icc, .xmp]
+    static let holds: KeptMetadata = [.copyright, .icc, .position, .xmp]
     static let keepsOriginals = false
     static let saver: String? = "tiffsave_buffer"
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { 130 }

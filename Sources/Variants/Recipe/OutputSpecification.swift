@@ -62,7 +62,7 @@ extension OutputSpecification.Kind {
     var hasEffort: Bool { encoder.map { $0.efforts != nil } ?? true }
     /// Whether a quality at its default means something else than none: none lets drawn pictures become lossless.
     var choosesLossless: Bool { encoder?.choosesLossless ?? true }
-    var holds: KeptMetadata { encoder?.holds ?? [.copyright, .exif, .icc, .xmp] }
+    var holds: KeptMetadata { encoder?.holds ?? [.copyright, .exif, .icc, .position, .xmp] }
 }
 
 extension OutputSpecification {
@@ -109,7 +109,7 @@ extension OutputSpecification {
                 let known = KeptMetadata.names.map(\.name)
                 guard let found = KeptMetadata.names.first(where: { $0.name == name }) else {
                     throw arguments.error(
-                        "`keep=` must list `exif`, `icc`, `xmp` or `copyright` joined by `+`, not `\(RecipeError.shown(name))`",
+                        "`keep=` must list `exif`, `icc`, `position`, `xmp` or `copyright` joined by `+`, not `\(RecipeError.shown(name))`",
                         suggestion: Spelling.nearest(to: name, in: known))
                 }
                 guard kind.holds.contains(found.value) else {
@@ -117,6 +117,9 @@ extension OutputSpecification {
                         "`\(kind.rawValue)` files hold no \(name); expected `keep=\(kind.holds.text)`")
                 }
                 keep.insert(found.value)
+            }
+            guard !keep.contains(.position) || !keep.isDisjoint(with: [.exif, .xmp]) else {
+                throw arguments.error("a position is a part of EXIF and XMP; expected `keep=position+xmp`")
             }
         }
     }
@@ -155,7 +158,7 @@ extension OutputSpecification {
 extension KeptMetadata {
     /// In the order of the canonical text.
     static let names: [(name: String, value: KeptMetadata)] = [
-        ("copyright", .copyright), ("exif", .exif), ("icc", .icc), ("xmp", .xmp),
+        ("copyright", .copyright), ("exif", .exif), ("icc", .icc), ("position", .position), ("xmp", .xmp),
     ]
 
     /// For example `exif+icc`.

@@ -127,7 +127,7 @@ extension WorkerRequest {
         output.chroma = try reader.choice("chroma", ChromaResolution.self)
         output.effort = try reader.count("an effort", 0...9)
         output.isEffortGiven = try reader.flag()
-        output.keep = KeptMetadata(rawValue: try reader.count("metadata", 0...15))
+        output.keep = KeptMetadata(rawValue: try reader.count("metadata", 0...31))
         quality = try reader.choice("quality", RenderQuality.self)
         light = try reader.choice("light", RenderLight.self)
         limits = RenderLimits()

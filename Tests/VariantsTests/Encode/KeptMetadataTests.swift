@@ -146,6 +146,57 @@ import Testing
         #expect(!cut.contains("/9j/".utf8))
     }
 
+    @Test(arguments: ["jpeg", "png", "webp", "avif", "jxl"])
+    func `where a picture was taken is kept only if the recipe says so`(output: String) async throws {
+        for camera in [CameraEXIF(), CameraEXIF(isBigEndian: false)] {
+            let block = camera.block(
+                [camera.text(0x10F, "Canon")],
+                position: [camera.text(1, "N"), camera.rationals(2, [(48, 1), (51, 1), (2991, 100)])])
+            let jpeg = CameraEXIF.inserted(block, into: try RenderFixture.jpeg(RenderFixture.gradientImage(60, 40)))
+            var blobs = KeptBlobs()
+            blobs.xmp = Array(Self.places(Self.positions).utf8)
+            let original = blobs.inserted(intoJPEG: jpeg)
+            let latitude = camera.rationals(2, [(48, 1), (51, 1), (2991, 100)])
+            func render(_ keep: String) async throws -> [UInt8] {
+                try await RenderFixture.renderer.render(
+                    RenderSamples.job(original, "thumbnail:30,\(output):keep=\(keep)")
+                ).bytes
+            }
+            let place = Array("48,51.5N".utf8)
+            for keep in ["exif", "xmp", "exif+xmp"] {
+                let bytes = try await render(keep)
+                #expect(!bytes.contains(latitude.data) && !bytes.contains(place), "\(keep)")
+                #expect(bytes.contains(Array((keep == "xmp" ? "Rating" : "Canon").utf8)))
+            }
+            let all = try await render("exif+position+xmp")
+            #expect(all.contains(latitude.data) && all.contains(place))
+        }
+    }
+
+    private static let positions = [
+        "<e:GPSLatitude>48,51.5N</e:GPSLatitude>", "<e:GPSAltitude>10/1</e:GPSAltitude>", "<e:GPSAnything/>",
+        "<x:LocationCreated><a>48,51.5N</a></x:LocationCreated>", "<x:LocationShown>48,51.5N</x:LocationShown>",
+        "<c:Location>48,51.5N</c:Location>", "<p:City>48,51.5N</p:City>",
+    ].joined()
+
+    private static func places(_ elements: String) -> String {
+        """
+        <x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">\
+        <rdf:Description xmlns:e="http://ns.adobe.com/exif/1.0/" xmlns:x="http://iptc.org/std/Iptc4xmpExt/2008-02-29/" \
+        xmlns:c="http://iptc.org/std/Iptc4xmpCore/1.0/xmlns/" xmlns:p="http://ns.adobe.com/photoshop/1.0/" \
+        xmlns:xmp="http://ns.adobe.com/xap/1.0/">\(elements)<xmp:Rating>3</xmp:Rating></rdf:Description></rdf:RDF>\
+        </x:xmpmeta>
+        """
+    }
+
+    @Test func `XMP loses its positions, as attributes too`() {
+        let empty = Array(Self.places("").utf8)
+        #expect(KeptBlobs.xmp(Array(Self.places(Self.positions).utf8), isUpright: true) == empty)
+        let attributes = Self.places("").replacing(
+            "<xmp:Rating>", with: "<a e:GPSLongitude='2' e:GPSVersionID=\"2.2.0.0\"/><xmp:Rating>")
+        #expect(!KeptBlobs.xmp(Array(attributes.utf8), isUpright: true).contains(Array("GPS".utf8)))
+    }
+
     private static let credits = """
         <x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">\
         <rdf:Description xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:ps="http://ns.adobe.com/photoshop/1.0/" \

@@ -46,7 +46,7 @@ import Testing
         #expect(try read(await render(original, "thumbnail:60x60,tiff:keep=xmp").bytes, "icc-profile-data") == nil)
 
         let error = #expect(throws: RecipeError.self) { try Recipe("tiff:keep=exif") }
-        #expect(error?.description.contains("expected `keep=copyright+icc+xmp`") == true)
+        #expect(error?.description.contains("expected `keep=copyright+icc+position+xmp`") == true)
     }
 
     @Test func `a worker writes the same file under its locks`() async throws {
