@@ -61,7 +61,9 @@ package struct AddressPolicy: Sendable, Hashable {
 
     private static let blocks: [(AddressBlock, AddressClass)] = [
         ("0.0.0.0/8", AddressClass.unspecified), ("10.0.0.0/8", .private), ("100.64.0.0/10", .carrierGradeNAT),
-        ("127.0.0.0/8", .loopback), ("169.254.0.0/16", .linkLocal), ("172.16.0.0/12", .private),
+        ("127.0.0.0/8", .loopback),
+        // Azure's address for its platform: agents, health probes, name servers.
+        ("168.63.129.16/32", .private), ("169.254.0.0/16", .linkLocal), ("172.16.0.0/12", .private),
         ("192.0.0.0/24", .reserved), ("192.0.2.0/24", .reserved), ("192.31.196.0/24", .reserved),
         ("192.52.193.0/24", .reserved), ("192.88.99.0/24", .reserved), ("192.168.0.0/16", .private),
         ("192.175.48.0/24", .reserved), ("198.18.0.0/15", .reserved), ("198.51.100.0/24", .reserved),

@@ -7,6 +7,8 @@ struct AddressPolicyTests {
         ("100.63.255.255", .public), ("100.128.0.0", .public), ("223.255.255.255", .public),
         ("0.0.0.0", .unspecified), ("0.1.2.3", .unspecified), ("127.0.0.1", .loopback), ("127.255.255.255", .loopback),
         ("10.0.0.1", .private), ("172.16.0.0", .private), ("172.31.255.255", .private), ("192.168.1.1", .private),
+        // Azure's address for metadata and agents, of a block that is public otherwise.
+        ("168.63.129.16", .private), ("168.63.129.15", .public), ("64:ff9b::a83f:8110", .private),
         ("100.64.0.0", .carrierGradeNAT), ("100.127.255.255", .carrierGradeNAT), ("169.254.169.254", .linkLocal),
         ("192.0.0.8", .reserved), ("192.0.2.1", .reserved), ("198.18.0.1", .reserved), ("198.51.100.1", .reserved),
         ("203.0.113.1", .reserved), ("224.0.0.1", .multicast), ("239.255.255.255", .multicast),
