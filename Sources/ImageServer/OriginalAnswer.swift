@@ -1,5 +1,6 @@
 import HTTPCaching
 import Pipeline
+import Variants
 
 /// `/original`: a stored response made visible, with as little of our own as possible.
 ///
@@ -15,15 +16,19 @@ enum OriginalAnswer {
     /// `Cache-Status` (RFC 9211 §2) and `Via` (RFC 9110 §7.6.3) are added after those that came, and `Date` where the
     /// origin sent none (RFC 9110 §6.6.1).
     ///
-    /// - Parameter passesAll: whether the origin's fields about this server's own host come through, and its
-    ///   `Content-Security-Policy`: the setting `forwardFields` is `*`.
-    static func response(_ original: OriginalResponse, passesAll: Bool) -> ServerResponse {
+    /// - Parameters:
+    ///   - passesAll: whether all fields of an origin come through: the setting `forwardFields` is `*`.
+    ///   - isObject: whether it is an object of a bucket. Then only fields about the picture come through.
+    static func response(_ original: OriginalResponse, passesAll: Bool, isObject: Bool = false) -> ServerResponse {
         let isRaster = isRaster(original)
-        var fields = passed(original.fields.endToEnd(), status: original.status, passesAll: passesAll).filter { field in
+        let kept = passed(
+            original.fields.endToEnd(), status: original.status, passesAll: passesAll, isObject: isObject)
+        var fields = kept.filter { field in
             switch field.name.lowercased() {
             case "content-length", "x-content-type-options": false
             case "age": original.age == nil
-            case "content-disposition": isRaster || isAttachment(field.value)
+            case "content-disposition":
+                (isRaster || isAttachment(field.value)) && (passesAll && !isObject || namesPictures(field.value))
             default: true
             }
         }
@@ -48,9 +53,22 @@ enum OriginalAnswer {
         return answer
     }
 
-    /// The fields without those about this server's own host, unless all are to come through.
-    static func passed(_ fields: [HeaderField], status: Int, passesAll: Bool) -> [HeaderField] {
-        passesAll ? fields : fields.filter { !HostFields.isOne($0.name, status: status) }
+    /// The fields that come through.
+    static func passed(
+        _ fields: [HeaderField], status: Int, passesAll: Bool, isObject: Bool
+    ) -> [HeaderField] {
+        if passesAll, !isObject { return fields }
+        return fields.filter { HostFields.passes($0.name, status: status, isObject: isObject) }
+    }
+
+    /// Whether each name that a `Content-Disposition` gives a file ends as a raster picture's does.
+    private static func namesPictures(_ value: String) -> Bool {
+        let endings = ImageFormat.decodable.filter { $0 != .svg }.flatMap(\.fileExtensions)
+        return !value.contains("\\")
+            && FieldLines.lowercased(value).split(separator: ";").allSatisfy { parameter in
+                let text = parameter.filter { $0 != "\"" && $0 != " " && $0 != "\t" }
+                return !text.contains("filename") || endings.contains { text.hasSuffix("." + $0) }
+            }
     }
 
     /// Whether a browser that opens it shows pixels and nothing else. An SVG is a document.

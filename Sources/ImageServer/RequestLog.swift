@@ -107,7 +107,8 @@ package final class RequestLog: Sendable {
         case .info(_, let source): return "/info/" + redacted(source)
         case .original(_, let source): return "/original/" + redacted(source)
         case .variant(_, _, let source):
-            let recipe = target.split(separator: "/", omittingEmptySubsequences: false)[3]
+            let recipe = SourceURL.hidingSecrets(
+                String(target.split(separator: "/", omittingEmptySubsequences: false)[3]))
             return "/variant/\(recipe)/" + redacted(source)
         }
     }
@@ -118,10 +119,11 @@ package final class RequestLog: Sendable {
         let first = source.utf8.prefix { $0 != UInt8(ascii: "/") }
         let isPath = !first.contains(UInt8(ascii: ":")) && !(source.contains(":") && source.contains("@"))
         guard isPath || BaseURLs.mayName(source) || PageSample(source: source) != nil else { return "…" }
-        return source.utf8.reduce(into: "") { shown, byte in
+        let plain = source.utf8.reduce(into: "") { shown, byte in
             let isPlain = byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\"")
             shown +=
                 isPlain ? String(UnicodeScalar(byte)) : String(decoding: SourceURL.percentEncoded(byte), as: UTF8.self)
         }
+        return SourceURL.redacting(plain)
     }
 }

@@ -219,6 +219,7 @@ public struct Site: Sendable {
         let source = try source(named: text)
         let forwarded = settings.forwarded
         let changes = !Route.methods.contains(request.method)
+        let isObject = source.text.utf8.prefix(5).elementsEqual("s3://".utf8)
         var asked = OriginalRequest(
             url: source.text, fields: forwarded.upstream(request.fields, isOriginal: true, changes: changes))
         asked.folder = source.folder
@@ -247,7 +248,7 @@ public struct Site: Sendable {
         asked.acceptsFile = true
         asked.onInterim = InterimObserver { status, fields in
             // A length would be taken for that of a body, and an interim response has none (RFC 9110 §8.6).
-            let kept = OriginalAnswer.passed(fields, status: status, passesAll: forwarded.areAll)
+            let kept = OriginalAnswer.passed(fields, status: status, passesAll: forwarded.areAll, isObject: isObject)
                 .filter { $0.name.lowercased() != "content-length" }
             onInterim(ServerResponse(status: status, fields: kept))
         }
@@ -256,8 +257,9 @@ public struct Site: Sendable {
         do throws(PipelineError) { original = try await pipeline.original(for: asked) } catch { throw Problem(error) }
         // A file has no time to live: each request looks whether it has changed.
         if source.folder != nil { original.handling.timeToLive = nil }
-        let answer = OriginalAnswer.response(original, passesAll: forwarded.areAll)
-        if !changes { prepare(original, request, grant) }
+        if isObject { original = try Self.withoutErrorText(original, of: source.text) }
+        let answer = OriginalAnswer.response(original, passesAll: forwarded.areAll, isObject: isObject)
+        if !changes { prepare(original, request, grant, isObject: isObject) }
         if changes { return answer }
         // Comparing a 200 with what the client has, or cutting it, sends the origin nothing. Other answers stay as the origin
         // gave them.
@@ -267,6 +269,25 @@ public struct Site: Sendable {
             ? request.fields.filter { forwarded.contains($0.name) || Self.compares($0, asOrigin: isOrigin) }
             : forwarded.visible(request.fields)
         return ConditionalAnswer.response(answer, to: fields, isHead: request.isHead, isOrigin: isOrigin, now: now())
+    }
+
+    /// An object's response, without a document of the store: it may name accounts, keys and requests.
+    ///
+    /// - Throws: `Problem` for an error.
+    private static func withoutErrorText(
+        _ original: OriginalResponse, of object: String
+    ) throws(Problem) -> OriginalResponse {
+        let status = original.status
+        guard status >= 300, status != 304 else { return original }
+        guard [412, 416].contains(status) else {
+            throw Problem(
+                PipelineError(
+                    [404, 410].contains(status) ? .notFound : .fetchFailed,
+                    "\(SourceURL.redacting(object)): the store answered \(status)"))
+        }
+        var bare = original
+        (bare.body, bare.file) = ([], nil)
+        return bare
     }
 
     /// Whether a field compares the answer with what the client has, or asks for a part of it.
@@ -401,7 +422,9 @@ public struct Site: Sendable {
             }, for: key(request.target, query))
     }
 
-    private func prepare(_ original: OriginalResponse, _ request: ServerRequest, _ grant: Signature.Grant) {
+    private func prepare(
+        _ original: OriginalResponse, _ request: ServerRequest, _ grant: Signature.Grant, isObject: Bool
+    ) {
         guard original.status == 200, let record = original.record, original.file == nil,
             let query = HitQuery(method: request.method, fields: request.fields, settings),
             let fresh = fresh(record.response, until: grant.expiry), let answer = pipeline.memoryAnswer(for: original)
@@ -412,7 +435,8 @@ public struct Site: Sendable {
             PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count) {
                 now, tier in
                 let answer = OriginalAnswer.response(
-                    OriginalResponse(hit: record, in: tier, now: now, caching: caching), passesAll: passesAll)
+                    OriginalResponse(hit: record, in: tier, now: now, caching: caching), passesAll: passesAll,
+                    isObject: isObject)
                 return added.applied(to: crossOrigin.applied(to: answer, origin: query.origin))
             }, for: key(request.target, query))
     }

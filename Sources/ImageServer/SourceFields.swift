@@ -15,9 +15,9 @@ enum SourceFields {
     static func fields(of source: BaseURLs.Resolved, _ format: ImageFormat, isGiven: Bool) -> [HeaderField] {
         guard let url = source.folder?.url(of: source.text) ?? (try? SourceURL(source.text)) else { return [] }
         var fields = [HeaderField("Content-Disposition", disposition(url, format))]
-        // A URL with credentials is not for other clients.
+        // A URL with credentials or a signature is not for other clients.
         let canonical = url.normalised
-        if isGiven, source.folder == nil, url.userinfo == nil,
+        if isGiven, source.folder == nil, url.userinfo == nil, url.redacted == canonical,
             canonical.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: ">") })
         {
             fields.append(HeaderField("Link", "<\(canonical)>; rel=\"canonical\""))

@@ -61,8 +61,7 @@ public enum ImageSource: Sendable, Hashable {
     /// Its name in messages, without credentials.
     var displayName: String {
         switch self {
-        case .url(let text): (try? SourceURL(text))?.redacted ?? SourceURL.redacting(text)
-        case .file(let path): path
+        case .url(let text), .file(let text): SourceURL.redacting(text)
         case .bytes(_, let name): name
         }
     }

@@ -40,7 +40,7 @@ public struct SourceInformation: Sendable {
     ///   - freshness: whether to say how long the original stays fresh: an answer with header fields says it there.
     package func json(source: String, position: Bool = false, freshness: Bool = true) -> String {
         var object = JSONText()
-        object.add("source", source)
+        object.add("source", SourceURL.redacting(source))
         object.add("format", header.format.rawValue)
         object.add("mediaType", response.mediaType)
         object.add("bytes", response.bytes.count)

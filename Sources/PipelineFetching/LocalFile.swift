@@ -35,9 +35,9 @@ package final class LocalFile: Sendable {
             let code = errno
             throw Failure(
                 isMissing: code == ENOENT || code == ENOTDIR,
-                message: "\(path): \(String(cString: strerror(code)))")
+                message: "\(SourceURL.redacting(path)): \(String(cString: strerror(code)))")
         }
-        return try LocalFile(descriptor, path, byteLimit: byteLimit)
+        return try LocalFile(descriptor, SourceURL.redacting(path), byteLimit: byteLimit)
     }
 
     /// - Parameters:

@@ -32,7 +32,11 @@ extension SourceURL {
         if !rest.isEmpty {
             guard rest.utf8.count <= 5, rest.utf8.allSatisfy(isDigit), let given = Int(rest),
                 (1...65_535).contains(given)
-            else { throw SourceError(.malformed, text, "`\(rest)` is not a port; expected 1…65535") }
+            else {
+                // It may be a password.
+                let shown = text.utf8.contains(UInt8(ascii: "@")) ? "what follows the host" : "`\(rest)`"
+                throw SourceError(.malformed, text, "\(shown) is not a port; expected 1…65535")
+            }
             port = given
         }
         if isBracketed {

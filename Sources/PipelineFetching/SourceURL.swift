@@ -71,10 +71,10 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
 
     public func hash(into hasher: inout Hasher) { hasher.combine(normalised) }
 
-    /// The URL for messages and logs, without credentials.
-    package var redacted: String { normalised }
+    /// The URL for messages and logs, without credentials and signatures.
+    package var redacted: String { query == nil ? normalised : Self.hidingSecrets(normalised) }
 
-    /// The URL without its credentials.
+    /// The URL for messages, without credentials and signatures.
     public var description: String { redacted }
 
     /// Path and query.
@@ -177,11 +177,11 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
             let folder = path[...(path.lastIndex(of: "/") ?? path.startIndex)]
             absolute = origin + folder + text
         }
-        return try SourceURL(Self.redacting(absolute))
+        return try SourceURL(Self.withoutUserinfo(absolute))
     }
 
-    /// A text for messages, without what stands between `//` and the last `@` of the authority.
-    package static func redacting(_ text: String) -> String {
+    /// The text without what stands between `//` and the last `@` of the authority.
+    private static func withoutUserinfo(_ text: String) -> String {
         guard let slashes = text[...].utf8.end(of: "//") else { return text }
         let rest = text[slashes...]
         let end = rest.firstIndex { $0 == "/" || $0 == "?" || $0 == "#" } ?? rest.endIndex

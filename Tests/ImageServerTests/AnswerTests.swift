@@ -23,7 +23,7 @@ import Variants
             HeaderField("Content-Type", "image/png"), HeaderField("X-A", "1"), HeaderField("Link", "b"),
             HeaderField("x-a", "2"),
         ]
-        let answer = original(fields)
+        let answer = original(fields, passesAll: true)
         let added = [
             OriginalAnswer.sandbox, HeaderField("X-Content-Type-Options", "nosniff"),
             HeaderField("Cache-Status", "pipeline"), HeaderField("Via", "1.1 pipeline"),
@@ -53,8 +53,8 @@ import Variants
         #expect(answer.fields.values(of: "content-security-policy") == ["default-src 'none'; sandbox"])
         #expect(answer.fields.values(of: "x-content-type-options") == ["nosniff"])
         #expect(answer.fields.values(of: "content-disposition") == [isShown ? "inline" : "attachment"])
-        let named = original([HeaderField("Content-Disposition", "Attachment; filename=a")])
-        #expect(named.fields.values(of: "content-disposition") == ["Attachment; filename=a"])
+        let named = original([HeaderField("Content-Disposition", "Attachment; filename=a.png")])
+        #expect(named.fields.values(of: "content-disposition") == ["Attachment; filename=a.png"])
         // It says nothing of the body that the client has.
         #expect(original([HeaderField("Content-Disposition", "inline")], status: 304)["content-disposition"] == nil)
     }
@@ -83,17 +83,58 @@ import Variants
         #expect(original([HeaderField(name, "a")], passesAll: true)[name] == "a")
     }
 
+    @Test(arguments: [
+        "Speculation-Rules", "Observe-Browsing-Topics", "Cache-Tag", "Link", "X-Amz-Meta-Owner", "Server", "X-Unknown",
+        "Permissions-Policy", "SourceMap", "No-Vary-Search", "Activate-Storage-Access",
+    ])
+    func `a field that is not about the picture or its caching stays behind`(_ name: String) {
+        #expect(original([HeaderField(name, "a")])[name] == nil)
+        #expect(original([HeaderField(name, "a")], passesAll: true)[name] == "a")
+    }
+
+    @Test(arguments: [
+        "Accept-Ranges", "Age", "Cache-Control", "CDN-Cache-Control", "Content-Encoding", "Content-Language",
+        "Content-Location", "Content-Range", "Content-Type", "ETag", "Expires", "Last-Modified", "Retry-After", "Vary",
+        "Allow", "Pragma", "Warning",
+    ])
+    func `a field about the picture or its caching passes`(_ name: String) {
+        #expect(original([HeaderField(name, "a")])[name] == "a")
+    }
+
+    @Test(arguments: [
+        ("inline", "inline"), ("inline; filename=\"a.JPG\"", "inline; filename=\"a.JPG\""),
+        ("attachment; filename=a.png; filename*=UTF-8''%C3%A4.png", nil), ("inline; filename=x.html", ""),
+        ("attachment; filename=\"x.html\"", ""), ("inline; filename=\"x.html;.png\"", ""),
+        ("attachment; filename=a.png; filename*=UTF-8''x%2Ehtml", ""), ("inline; FileName=\"a.exe\"", ""),
+        ("inline; filename*0=\"x.h\"; filename*1=\"tml.png\"", ""), ("attachment; filename=\"a.svg\"", ""),
+        ("inline; filename=\"x.html\\\".png\"", ""), ("inline; filename=\"a.png\"; filename=\"..\\b.bat\"", ""),
+    ])
+    func `a picture is saved under a name of pictures`(_ given: String, _ expected: String?) {
+        let fields = [HeaderField("Content-Type", "image/png"), HeaderField("Content-Disposition", given)]
+        let kept = original(fields).fields.values(of: "content-disposition")
+        #expect(kept == (expected == "" ? [] : [expected ?? given]))
+        let document = original([HeaderField("Content-Type", "text/html"), HeaderField("Content-Disposition", given)])
+        let isKept = given.hasPrefix("attachment") && expected != ""
+        #expect(document.fields.values(of: "content-disposition") == [isKept ? given : "attachment"])
+    }
+
     @Test(arguments: [(201, true), (302, true), (308, true), (200, false), (404, false)])
     func `Location redirects, or names what was made (RFC 9110 §10.2.2)`(_ status: Int, _ isKept: Bool) {
         #expect((original([HeaderField("Location", "/a")], status: status)["location"] != nil) == isKept)
     }
+
+    /// What proxies and accelerators obey; a name that ends in `-` stands for all that begin so.
+    private static let obeyedByProxies = [
+        "x-accel-", "x-sendfile", "x-lighttpd-send-file", "x-litespeed-location", "x-reproxy-url", "x-reproxy-file",
+        "surrogate-control", "edge-control",
+    ]
 
     @Test func `the examples of proxies drop what proxies obey`() throws {
         let folder = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(
             separator: "/")
         for file in ["nginx.conf", "nginx-fleet.conf", "haproxy.cfg"] {
             let text = String(decoding: try #require(FuzzPlan.contents(folder + "/deploy/" + file)), as: UTF8.self)
-            for name in HostFields.obeyedByProxies {
+            for name in Self.obeyedByProxies {
                 #expect(text.lowercased().contains(" " + name), "\(file): \(name)")
             }
         }

@@ -100,7 +100,8 @@ extension Site {
                 json.add("recipe", entry.recipe)
                 json.add(
                     "source",
-                    variant.source ?? PageSample.all.first { $0.digest == entry.originalDigest }?.source)
+                    variant.source.map(SourceURL.hidingSecrets)
+                        ?? PageSample.all.first { $0.digest == entry.originalDigest }?.source)
                 json.add("type", entry.mediaType)
                 json.add("width", entry.width)
                 json.add("height", entry.height)

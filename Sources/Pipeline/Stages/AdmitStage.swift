@@ -188,7 +188,7 @@ struct AdmitStage: Sendable {
             let (url, source, displayName) = try Self.identify(request, digest: digest)
             return (url, request.sourceID == nil ? names.name(of: url) : source, displayName)
         }
-        return (url, request.sourceID.map { "id:" + $0 } ?? url.normalised, url.normalised)
+        return (url, request.sourceID.map { "id:" + $0 } ?? url.normalised, url.redacted)
     }
 
     /// What a source is fetched by, the identity it is cached under, and its name in messages.
@@ -217,7 +217,7 @@ struct AdmitStage: Sendable {
                 throw PipelineError(
                     .invalidSource, "an empty path, or one with a NUL, names no file; give a file or an http(s) URL")
             }
-            return (SourceURL(scheme: "file", name: absolutePath(path)), path)
+            return (SourceURL(scheme: "file", name: absolutePath(path)), SourceURL.redacting(path))
         case .bytes(let bytes, let name):
             return (SourceURL(scheme: "bytes", name: digest ?? sha256Hex(bytes)), name)
         }

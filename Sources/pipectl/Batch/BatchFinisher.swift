@@ -33,8 +33,8 @@ final class BatchFinisher: @unchecked Sendable {
     private var namer: OutputNamer
     private var summary = BatchSummary()
     private var report: Int32 = -1
-    /// Items that an earlier run has reported, by hash.
-    private var reported: Set<Int> = []
+    /// How many items of the same text an earlier run has reported, by hash: what a report shows of two sources may be equal.
+    private var reported: [Int: Int] = [:]
     private var gallery: Gallery?
     private var manifest: SiteManifest?
     private var record: OutputRecord?
@@ -146,12 +146,13 @@ final class BatchFinisher: @unchecked Sendable {
 
     /// Reports an item that was rendered elsewhere, unless an earlier run has.
     func finish(_ line: ItemJSON) {
-        if !reported.contains(Self.identity(line)) { finish(BatchOutput(line: line)) }
+        guard let count = reported[Self.identity(line)], count > 0 else { return finish(BatchOutput(line: line)) }
+        reported[Self.identity(line)] = count - 1
     }
 
     private static func identity(_ line: ItemJSON) -> Int {
         var hasher = Hasher()
-        hasher.combine(ByteString(line.source))
+        hasher.combine(ByteString(line.shownSource))
         hasher.combine(ByteString(line.recipe))
         return hasher.finalize()
     }
@@ -167,7 +168,7 @@ final class BatchFinisher: @unchecked Sendable {
         {
             end += text.utf8.count + 1
             summary.count(line)
-            reported.insert(Self.identity(line))
+            reported[Self.identity(line), default: 0] += 1
         }
         if ftruncate(report, end) != 0 || lseek(report, end, SEEK_SET) < 0 {
             summary.problems.append(

@@ -45,7 +45,7 @@ struct BatchPlan {
     }
 
     private mutating func cells(_ item: BatchItem, _ namer: inout OutputNamer) -> [String] {
-        let head = [item.source.source, item.canonical]
+        let head = [SourceURL.redacting(item.source.source), item.canonical]
         do {
             if let failure = item.failure { throw NameError(message: failure.message) }
             if case .file(let path) = ImageSource(item.source.source), access(path, F_OK) != 0 {

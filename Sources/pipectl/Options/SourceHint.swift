@@ -1,4 +1,5 @@
 import Glibc
+import Pipeline
 
 /// Suggests what the user probably meant by a source that was not found.
 enum SourceHint {
@@ -9,7 +10,7 @@ enum SourceHint {
             guard status.st_mode & S_IFMT == S_IFDIR else { return nil }
             return "it is a folder; `pipectl batch \(source) -r RECIPE -o DIR` renders all pictures in it"
         }
-        return looksLikeHost(source) ? "did you mean https://\(source)?" : nil
+        return looksLikeHost(source) ? "did you mean https://\(SourceURL.hidingSecrets(source))?" : nil
     }
 
     /// Returns an error message for an argument of `serve` that is not a folder; nil if it is a folder or cannot be read.

@@ -21,11 +21,11 @@ enum EntryText {
                 "status \(record.response.status), received \(ago(record.response.responseTime, now)),"
                     + " stored \(ago(item.stored, now)), fetched in \(milliseconds(record.fetchMilliseconds))",
             ]
-            if let finalURL = record.finalURL { lines.append("redirected to \(finalURL)") }
+            if let finalURL = record.finalURL { lines.append("redirected to \(SourceURL.hidingSecrets(finalURL))") }
             for (name, value) in record.response.selecting.sorted(by: { $0.key < $1.key }) {
                 lines.append("selected by \(name): \(value ?? "(absent)")")
             }
-            return lines + record.response.fields.map { "\($0.name): \($0.value)" }
+            return lines + record.response.fields.map { "\($0.name): \(SourceURL.hidingSecrets($0.value))" }
         case .variant(let item):
             let entry = item.entry
             return [
@@ -71,7 +71,7 @@ enum EntryText {
         let record = item.record
         var object = JSONText()
         object.add("kind", "original")
-        object.add("source", record.source)
+        object.add("source", SourceURL.hidingSecrets(record.source))
         object.add("digest", record.digest)
         object.add("bytes", record.length)
         object.add("hasBody", item.hasBody)
@@ -82,7 +82,7 @@ enum EntryText {
         object.add("alpha", record.header?.hasAlpha)
         object.add("orientation", record.header?.orientation)
         object.add("status", record.response.status)
-        object.add("finalURL", record.finalURL)
+        object.add("finalURL", record.finalURL.map(SourceURL.hidingSecrets))
         object.add("requestTime", record.response.requestTime)
         object.add("responseTime", record.response.responseTime)
         object.add("stored", item.stored)
@@ -95,7 +95,7 @@ enum EntryText {
             }
         }
         object.add("fields") { inner in
-            for field in record.response.fields { inner.add(field.name, field.value) }
+            for field in record.response.fields { inner.add(field.name, SourceURL.hidingSecrets(field.value)) }
         }
         return object.closed
     }

@@ -4,8 +4,10 @@ import Variants
 
 extension Explanation {
     func text(_ given: String) -> String {
+        let given = SourceURL.redacting(given)
         var text = "source    \(TextTable.plain(given))\n"
-        if source != given { text += "          stored as \(TextTable.plain(source))\n" }
+        let name = SourceURL.redacting(source)
+        if name != given { text += "          stored as \(TextTable.plain(name))\n" }
         text += "policy    \(policy.rawValue)\n\n"
         if stored.isEmpty { text += "stored    nothing\n" }
         for (index, one) in stored.enumerated() {
@@ -19,7 +21,7 @@ extension Explanation {
         text += "\ndecision  \(decision.rawValue): \(reason)\n"
         if let url {
             text += "request   GET \(TextTable.plain(url))\n"
-            for field in request { text += "          \(TextTable.plain(field.name + ": " + field.value))\n" }
+            for field in request { text += "          \(TextTable.plain(field.name + ": " + Self.shown(field)))\n" }
         }
         if let variant {
             if let key = variant.key {
@@ -39,8 +41,8 @@ extension Explanation {
 
     func json(_ given: String) -> String {
         var json = JSONText()
-        json.add("source", given)
-        json.add("identity", source)
+        json.add("source", SourceURL.redacting(given))
+        json.add("identity", SourceURL.redacting(source))
         json.add("policy", policy.rawValue)
         json.add("now", raw: JSONText.thousandths(now))
         json.add("stored", raw: "[" + stored.map(\.json).joined(separator: ",") + "]")
@@ -66,8 +68,14 @@ extension Explanation {
         return json.closed
     }
 
+    /// A field's value without credentials, and without the secrets of URLs.
+    private static func shown(_ field: HeaderField) -> String {
+        ["authorization", "proxy-authorization", "cookie"].contains(field.name.lowercased())
+            ? "…" : SourceURL.hidingSecrets(field.value)
+    }
+
     static func list(_ fields: [HeaderField]) -> String {
-        "[" + fields.map { "[\(JSONText.quoted($0.name)),\(JSONText.quoted($0.value))]" }.joined(separator: ",") + "]"
+        "[" + fields.map { "[\(JSONText.quoted($0.name)),\(JSONText.quoted(shown($0)))]" }.joined(separator: ",") + "]"
     }
 }
 

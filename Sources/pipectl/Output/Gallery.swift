@@ -61,18 +61,18 @@ struct Gallery: ~Copyable {
     mutating func add(_ item: ItemJSON, bytes: [UInt8]?) throws(FileError) {
         if item.outcome == .skipped || item.outcome == .leftOut { return }
         if let error = item.error {
-            if let last = broken.indices.last, ByteString(broken[last].source) == ByteString(item.source) {
+            if let last = broken.indices.last, ByteString(broken[last].source) == ByteString(item.shownSource) {
                 broken[last].items += 1
             } else if broken.count < Self.brokenLimit {
-                broken.append(Broken(source: item.source, recipe: item.recipe, message: error.message))
+                broken.append(Broken(source: item.shownSource, recipe: item.recipe, message: error.message))
             }
             if ByteString(item.source) != brokenSource { brokenSources += 1 }
             brokenSource = ByteString(item.source)
         } else {
             try makeRoom()
-            open(section: item.source)
-            let source = Self.escaped(item.source)
-            let name = Self.escaped(item.output.map(Self.lastComponent) ?? Self.lastComponent(item.source))
+            open(section: item.shownSource)
+            let source = Self.escaped(item.shownSource)
+            let name = Self.escaped(item.output.map(Self.lastComponent) ?? Self.lastComponent(item.shownSource))
             let recipe = Self.escaped(item.recipe)
             let link = Self.escaped(item.output.map { Self.link(from: folder, to: $0) } ?? "")
             var image = link

@@ -53,16 +53,20 @@ struct ItemJSON: Sendable, Hashable {
     var milliseconds: Timings?
     var error: BatchFailure?
 
+    /// The source without credentials and signatures.
+    var shownSource: String { SourceURL.redacting(source) }
+
     /// A human-readable description of the failure, the same for each recipe that fails so; nil if the item did not
     /// fail.
     var failureText: String? {
         guard outcome == .failed, let error else { return nil }
+        let source = shownSource
         return TextTable.plain(error.message.hasPrefix(source) ? error.message : "\(source): \(error.message)")
     }
 
     /// A human-readable sentence on where the answer came from and how long each stage took.
     var sentence: String {
-        var text = "\(source): \(outcome.rawValue)"
+        var text = "\(shownSource): \(outcome.rawValue)"
         if let originalOutcome, originalOutcome != .none { text += ", original from \(originalOutcome.words)" }
         if damaged == true { text += ", damaged" }
         guard let milliseconds else { return text }
@@ -78,7 +82,7 @@ struct ItemJSON: Sendable, Hashable {
     /// The object on one line, with its members in a fixed order.
     var line: String {
         var json = JSONText()
-        json.add("source", source)
+        json.add("source", shownSource)
         json.add("recipe", recipe)
         json.add("key", key)
         json.add("output", output)

@@ -1,3 +1,5 @@
+import Pipeline
+
 /// A human-readable table: aligned columns separated by two spaces, without trailing spaces.
 struct TextTable: Sendable {
     enum Alignment: Sendable { case left, right }
@@ -19,8 +21,10 @@ struct TextTable: Sendable {
         rows.append(clean + Array(repeating: "", count: alignments.count - clean.count))
     }
 
-    /// The text with control characters, which could move a terminal's cursor, replaced by spaces.
+    /// The text with control characters, which could move a terminal's cursor, replaced by spaces, and without the secrets of
+    /// URLs.
     static func plain(_ text: String) -> String {
+        let text = SourceURL.hidingSecrets(text)
         guard text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else { return text }
         var result = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {

@@ -55,7 +55,9 @@ extension AccessLog {
         if let asked = entry.request {
             request = [asked.method, target(asked), entry.version ?? "-"].map(escaped).joined(separator: " ")
         }
-        func field(_ name: String) -> String { entry.request?.fields.first(name).map(escaped) ?? "-" }
+        func field(_ name: String) -> String {
+            entry.request?.fields.first(name).map { escaped(shown($0)) } ?? "-"
+        }
         return
             "\(escaped(entry.client)) - - [\(time(entry.time))] \"\(request)\" \(entry.answer.status) \(sent(entry)) "
             + "\"\(field("referer"))\" \"\(field("user-agent"))\""
@@ -76,7 +78,7 @@ extension AccessLog {
         json.add("format", entry.answer.picture?.format)
         json.add("size", entry.answer.picture?.size)
         json.add("key", entry.answer.picture?.key)
-        json.add("referer", entry.request?.fields.first("referer").map(text))
+        json.add("referer", entry.request?.fields.first("referer").map { text(shown($0)) })
         json.add("userAgent", entry.request?.fields.first("user-agent").map(text))
         json.add("traceId", entry.answer.traceID ?? entry.request.flatMap { TraceContext($0.fields)?.traceID })
         return json.closed
@@ -85,6 +87,11 @@ extension AccessLog {
     /// As the program's log shows it: without signature and credentials.
     private static func target(_ request: ServerRequest) -> String {
         RequestLog.shown(request.target).replacing("…", with: "...")
+    }
+
+    /// A field's text without the secrets of URLs in it.
+    private static func shown(_ field: String) -> String {
+        SourceURL.hidingSecrets(field).replacing("…", with: "...")
     }
 
     /// Bytes of the body that was sent.

@@ -27,7 +27,9 @@ struct CacheInspect: ParsableCommand {
             return try store.inspect(SourceNames(hosts).name(source))
         }
         guard !found.isEmpty else {
-            throw CommandFailure(.fetchFailed, "nothing is stored under `\(key)`; `pipectl cache list` shows what is")
+            throw CommandFailure(
+                .fetchFailed,
+                "nothing is stored under `\(SourceURL.redacting(key))`; `pipectl cache list` shows what is")
         }
         let now = Double(time(nil))
         for entry in found.originals.map(ListedEntry.original) + found.variants.map(ListedEntry.variant) {

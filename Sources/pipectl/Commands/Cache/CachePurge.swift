@@ -59,14 +59,14 @@ struct CachePurge: AsyncParsableCommand {
         let isUnknown = source != nil && result.sources == 0
         if json {
             var object = JSONText()
-            object.add("source", source)
-            object.add("prefix", prefix)
+            object.add("source", source.map(SourceURL.redacting))
+            object.add("prefix", prefix.map(SourceURL.redacting))
             object.add("host", host)
             object.add("tag", tag)
             if soft { object.add("mode", PurgeMode.soft.rawValue) }
             object.add("sources", result.sources)
             result.add(to: &object)
-            if isUnknown { object.add("unknown", texts: [name]) }
+            if isUnknown { object.add("unknown", texts: [SourceURL.redacting(name)]) }
             print(object.closed)
         } else if !isUnknown {
             let sources = Readable.count(result.sources, "source", "sources") + ": "
@@ -91,7 +91,8 @@ struct CachePurge: AsyncParsableCommand {
         if isUnknown {
             throw CommandFailure(
                 .fetchFailed,
-                "nothing is stored under `\(name)` in this folder; `pipectl cache list` shows what is")
+                "nothing is stored under `\(SourceURL.redacting(name))` in this folder; `pipectl cache list` shows what is"
+            )
         }
     }
 }
