@@ -1,5 +1,6 @@
 import Dispatch
 import Pipeline
+import PipelineSupport
 import Synchronization
 
 /// Yields every object below a folder of a bucket, in byte order of keys, as `FolderReader` does files.
@@ -20,6 +21,11 @@ final class BucketReader: EntryReader {
     private var page: [S3Listing.Object] = []
     private var token: String?
     private var hasEnded = false
+    /// Pages without a key in a row. A store may send some while it skips what was deleted.
+    private var emptyPages = 0
+    private static let mostEmptyPages = 100
+    /// The longest key of S3, in bytes.
+    private static let longestKey = 1_024
 
     /// The folder that an argument names: a bucket, what ends in `/`, and a last segment without a dot, which may be an
     /// object too; nil for other arguments.
@@ -54,19 +60,18 @@ final class BucketReader: EntryReader {
                 if let entry = entry(object) { return entry }
             }
             guard !hasEnded, !isInterrupted() else { return nil }
-            let result = waitOutside { [store, folder, token] in
+            let result = waitOutside(until: isInterrupted) { [store, folder, token] in
                 await Result { () async throws(FetchError) in try await store.list(folder, after: token) }
             }
+            if isInterrupted() { return nil }
             let named = object
             object = nil
             switch result {
             case .success(let listing) where listing.next != nil && listing.next == token:
-                hasEnded = true
-                return .failure(
-                    source: folder.normalised,
-                    BatchFailure(
-                        code: .fetchFailed, message: "the store's list of \(folder) begins again at the same place"))
+                return ending("begins again at the same place")
             case .success(let listing):
+                emptyPages = listing.objects.isEmpty ? emptyPages + 1 : 0
+                if emptyPages > Self.mostEmptyPages { return ending("has \(emptyPages) pages without a key in a row") }
                 page = listing.objects.reversed()
                 token = listing.next
                 hasEnded = token == nil
@@ -81,11 +86,35 @@ final class BucketReader: EntryReader {
         }
     }
 
+    /// Ends a list that no working store sends.
+    private func ending(_ reason: String) -> BatchEntry {
+        (hasEnded, page) = (true, [])
+        return .failure(
+            source: folder.normalised,
+            BatchFailure(code: .fetchFailed, message: "the store's list of \(folder) \(reason)"))
+    }
+
+    /// Why an object is not taken: its key would make names that the user did not ask for.
+    private func refusal(of key: String) -> String? {
+        let folder = SourceURL.percentDecoded(String(folder.path.dropFirst()))
+        guard key.utf8.starts(with: folder) else { return "the store lists it, but it is not below \(self.folder)" }
+        guard !key.pathParts.contains(where: { [".", ".."].contains($0) }) else { return "its key has dot segments" }
+        // Control characters beyond ASCII, too.
+        return key.unicodeScalars.contains { $0.properties.generalCategory == .control }
+            ? "its key has control characters" : nil
+    }
+
     private func entry(_ object: S3Listing.Object) -> BatchEntry? {
+        guard object.key.utf8.count <= Self.longestKey else {
+            return ending("has a key of \(object.key.utf8.count) bytes; keys have at most 1,024 bytes")
+        }
         // Other programs keep empty folders as such objects.
         if object.size == 0, object.key.utf8.last == UInt8(ascii: "/") { return nil }
         let source = "s3://\(folder.host)/" + SourceURL.canonical(Array(object.key.utf8), keeping: UInt8(ascii: "/"))
         if let excluded, source.utf8.starts(with: excluded.utf8) { return nil }
+        if let reason = refusal(of: object.key) {
+            return .failure(source: source, BatchFailure(code: .badSource, message: "\(source): \(reason)"))
+        }
         do throws(SourceError) {
             _ = try SourceURL(s3: source)
         } catch {
@@ -101,15 +130,21 @@ final class BucketReader: EntryReader {
 }
 
 /// Waits for a task on a thread of our own, which may block.
-func waitOutside<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) -> Value {
+///
+/// - Parameter isInterrupted: polled while waiting; true cancels the task.
+func waitOutside<Value: Sendable>(
+    until isInterrupted: () -> Bool = { false }, _ work: @escaping @Sendable () async -> Value
+) -> Value {
     let box = WaitedFor<Value>()
     let isDone = DispatchSemaphore(value: 0)
-    Task {
+    let task = Task {
         let value = await work()
         box.value.withLock { $0 = value }
         isDone.signal()
     }
-    isDone.wait()
+    while isDone.wait(timeout: .now() + .milliseconds(100)) == .timedOut {
+        if isInterrupted() { task.cancel() }
+    }
     guard let value = box.value.withLock({ $0 }) else { preconditionFailure("signalled without a value") }
     return value
 }
