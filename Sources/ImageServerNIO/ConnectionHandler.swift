@@ -341,7 +341,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         // What was announced cannot be sent: only a connection that breaks says so. sendfile(2) would send less.
         guard let region = part.region else { return abort() }
         if !head.isEmpty { context.write(wrapOutboundOut(.byteBuffer(ByteBuffer(bytes: head))), promise: nil) }
-        write(.fileRegion(region))
+        write(.fileRegion(region), of: part.file)
     }
 
     /// Reads a part of a file, and sends it as any other body.
@@ -367,13 +367,14 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     /// Goes on with the next part when this one is taken.
-    private func write(_ part: IOData) {
+    private func write(_ part: IOData, of file: SpooledBody? = nil) {
         guard let context else { return }
         arm(answerDeadline.map { min(idle, $0 - .now()) } ?? idle)
         let promise = context.eventLoop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenComplete { result in
-            // The channel leaves it open. Nothing is lost if closing fails.
-            if case .fileRegion(let region) = part { try? region.fileHandle.close() }
+            if case .fileRegion(let region) = part {
+                withExtendedLifetime(file) { _ = try? region.fileHandle.takeDescriptorOwnership() }
+            }
             guard case .sending = self.state else { return }
             switch result {
             case .failure: self.close()

@@ -3,10 +3,8 @@ import NIOCore
 import PipelineSupport
 import Synchronization
 
-/// The open connections of a server, and how all of them end.
-///
-/// A connection costs a client nothing while it is idle: if all places are taken, an idle one gives way. The requests in
-/// progress of one address have a limit of their own, as with nginx's `limit_conn`.
+/// The open connections of a server. If all places are taken, an idle one gives way. The requests in progress of one
+/// address have a limit of their own, as with nginx's `limit_conn`.
 final class Connections: Sendable {
     private struct Address {
         var open = 0
@@ -38,13 +36,27 @@ final class Connections: Sendable {
     /// Bytes that the answers on all connections hold.
     let budget: AnswerBudget
     /// The most connections beyond the limit that get a 503.
-    private static let mostRefused = 256
+    private let mostRefused: Int
+    /// Open sockets, those of connections that are being closed included.
+    private let sockets = Atomic(0)
+    /// Sockets that may be open: those that have entered, and some that are about to enter or to close.
+    private let socketLimit: Int
 
     init(_ configuration: ListenerConfiguration) {
         limit = configuration.connections
         perAddress = configuration.addressLimit
+        mostRefused = min(256, max(8, configuration.connections / 4))
+        socketLimit = configuration.connections + mostRefused + 16
         budget = AnswerBudget(limit: configuration.answerBytes)
     }
+
+    /// Counts an accepted socket until it is closed; returns whether another one may be accepted now.
+    func countSocket(_ channel: any Channel) -> Bool {
+        channel.closeFuture.whenComplete { _ in self.sockets.subtract(1, ordering: .relaxed) }
+        return sockets.add(1, ordering: .relaxed).newValue < socketLimit
+    }
+
+    var hasSocketsLeft: Bool { sockets.load(ordering: .relaxed) < socketLimit }
 
     /// Enters a connection until it closes; nil if the caller must close it at once. If all places are taken, the longest
     /// idle connection of the same address is closed for it, or else the longest idle one of any address.
@@ -62,7 +74,7 @@ final class Connections: Sendable {
                     refusal = Problem(.overloaded, "as many clients as this server takes are connected")
                 }
             }
-            if refusal != nil, state.refused >= Self.mostRefused {
+            if refusal != nil, state.refused >= mostRefused {
                 // Those that have said nothing for longer are no probes.
                 leaving = Self.longestIdle(state, from: address, hasPlace: false)
                 guard leaving != nil else { return (nil, nil) }

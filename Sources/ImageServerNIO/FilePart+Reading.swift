@@ -5,11 +5,11 @@ import NIOPosix
 import PipelineSupport
 
 extension ServerResponse.FilePart {
-    /// It, for a kernel that sends it by itself; nil if the file has become shorter. The caller closes its descriptor.
+    /// It, for a kernel that sends it; nil if the file has become shorter. The caller takes the descriptor back afterwards.
     var region: FileRegion? {
-        guard file.isWhole, case let descriptor = dup(file.descriptor), descriptor >= 0 else { return nil }
+        guard file.isWhole else { return nil }
         return FileRegion(
-            fileHandle: NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: descriptor),
+            fileHandle: NIOFileHandle(_deprecatedTakingOwnershipOfDescriptor: file.descriptor),
             readerIndex: range.lowerBound, endIndex: range.upperBound)
     }
 

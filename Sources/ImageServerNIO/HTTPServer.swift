@@ -30,7 +30,6 @@ package final class HTTPServer: Sendable {
         _ site: Site, _ configuration: ListenerConfiguration, observers: RequestObservers = RequestObservers()
     ) async throws(StartError) -> HTTPServer {
         let setup = SetupInForce(try ConnectionSetup(site, configuration, observers))
-        raiseDescriptorLimit()
         let group = MultiThreadedEventLoopGroup(numberOfThreads: processors)
         let connections = Connections(configuration)
         // The Swift 6.3 runtime can crash where two threads need a nested generic type for the first time (one start in
@@ -41,7 +40,7 @@ package final class HTTPServer: Sendable {
                 .serverChannelOption(.backlog, value: 1024)
                 .serverChannelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture {
-                        try channel.pipeline.syncOperations.addHandler(AcceptPause())
+                        try channel.pipeline.syncOperations.addHandler(AcceptPause(connections))
                     }
                 }
                 // One read of the socket at a time: what a client pipelines beyond it waits in its own buffers.
@@ -160,16 +159,6 @@ package final class HTTPServer: Sendable {
         var set = [UInt64](repeating: 0, count: 128)
         guard affinity(0, 8 * set.count, &set) == 0 else { return System.coreCount }
         return max(1, min(set.reduce(0) { $0 + $1.nonzeroBitCount }, System.coreCount))
-    }
-
-    /// Every connection is a descriptor, and so is every transfer: as many as this user may have.
-    private static func raiseDescriptorLimit() {
-        var limit = rlimit()
-        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max
-        else { return }
-        limit.rlim_cur = min(limit.rlim_max, 65_536)
-        // Where it is refused, the limit stays what it was.
-        _ = setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 
     private static func reason(_ error: any Error) -> String {

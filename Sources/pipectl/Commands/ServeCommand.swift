@@ -68,7 +68,8 @@ struct ServeCommand: AsyncParsableCommand {
             settings.isSet("listen") ? [] : PassedSockets.descriptors(settings.environment, process: getpid())
         var (configuration, site) = try settings.serving(passed)
         Console.beginLog(configuration.logFormat)
-        for warning in AccessNotice.warnings(site, configuration) {
+        let files = try FileLimit.raised(for: configuration).apply(to: &configuration)
+        for warning in AccessNotice.warnings(site, configuration) + (files.map { [$0] } ?? []) {
             Console.error(warning)
         }
         configuration.pipeline.fetch.loopEntry = site.loop.entry
@@ -135,6 +136,7 @@ struct ServeCommand: AsyncParsableCommand {
         listener.listen = address
         listener.passed = []
         listener.isAdministrative = true
+        listener.connections = max(1, listener.connections / 4)
         let operators = try await HTTPServer.start(site, listener, observers: observers)
         for address in operators.addresses {
             Console.error("listening for operators on \(shown(address, isSecure: isSecure))", .info)

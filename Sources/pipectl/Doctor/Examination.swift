@@ -53,13 +53,13 @@ struct Examination {
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
             return .works("open files", "the limit is not known")
         }
-        // The server raises its own limit as far as this; a client takes one file, and answers from disk another.
+        // The server raises its own limit as far as this.
         let most = Int(clamping: limit.rlim_max)
-        let needed = 2 * configuration.listener.connections + 200
+        let needed = FileLimit(files: most, for: configuration).needed(for: configuration.listener.connections)
         guard most < needed else { return .works("open files", "at most \(most)") }
         return .lacks(
             "open files", "at most \(most)",
-            cost: "`serve` runs out of files before it has \(configuration.listener.connections) clients",
+            cost: "`serve` takes fewer clients than \(configuration.listener.connections)",
             remedy: "`ulimit -Hn \(needed)` (systemd: LimitNOFILE, containers: --ulimit nofile), or fewer "
                 + "server.connections")
     }

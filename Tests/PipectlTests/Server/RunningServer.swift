@@ -18,18 +18,20 @@ struct RunningServer: Sendable {
     ///   - unsigned: the setting `allowUnsigned`; nil leaves it unset.
     ///   - config: a settings file.
     ///   - arguments: further ones.
+    ///   - files: how many files the server may open (`ulimit -n`); nil for as many as this program.
     static func start(
         _ settings: [String] = [], folder: ScratchFolder = ScratchFolder(), environment: [String] = [],
-        unsigned: Bool? = true, config: String? = nil, arguments: [String] = []
+        unsigned: Bool? = true, config: String? = nil, arguments: [String] = [], files: Int? = nil
     ) async throws -> RunningServer {
         let patience = ["limits.seconds=120", "limits.encodeSeconds=120"]
         let all =
             (unsigned.map { ["allowUnsigned=\($0)"] } ?? []) + ["allowPrivateAddresses=true", "retries=0"] + patience
             + settings
+        let limited = files.map { ["-c", "ulimit -n \($0) && exec \"$@\"", "sh", ChildProgram.path] } ?? []
         let child = try ChildProgram(
-            ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache")] + (config.map { ["--config", $0] } ?? [])
-                + all.flatMap { ["--set", $0] } + arguments,
-            folder: folder.path, environment: environment)
+            limited + ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache")]
+                + (config.map { ["--config", $0] } ?? []) + all.flatMap { ["--set", $0] } + arguments,
+            program: files == nil ? ChildProgram.path : "sh", folder: folder.path, environment: environment)
         let mark =
             all.contains { $0.hasPrefix("server.tls=") }
             ? "listening on https://127.0.0.1:" : "listening on http://127.0.0.1:"
