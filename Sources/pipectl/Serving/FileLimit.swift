@@ -20,8 +20,8 @@ struct FileLimit {
     init(files: Int, for configuration: RunConfiguration) {
         self.files = files
         // Each event loop has three, and each render worker takes sockets and shared memory.
-        let (loops, workers) = (4 * RunConfiguration.processors, 6 * configuration.workers.count)
-        reserve = 96 + loops + workers
+        let workers = configuration.workers.count ?? RunConfiguration.processors
+        reserve = 96 + 4 * RunConfiguration.processors + 6 * workers
         perConnection = configuration.adminListen == nil ? 3 : 4
     }
 
