@@ -19,7 +19,10 @@ enum OriginalAnswer {
     /// - Parameters:
     ///   - passesAll: whether all fields of an origin come through: the setting `forwardFields` is `*`.
     ///   - isObject: whether it is an object of a bucket. Then only fields about the picture come through.
-    static func response(_ original: OriginalResponse, passesAll: Bool, isObject: Bool = false) -> ServerResponse {
+    ///   - tags: the tags that caches in front may purge it by, where the origin's own fields do not come through.
+    static func response(
+        _ original: OriginalResponse, passesAll: Bool, isObject: Bool = false, tags: SentTags = .off
+    ) -> ServerResponse {
         let isRaster = isRaster(original)
         let kept = passed(
             original.fields.endToEnd(), status: original.status, passesAll: passesAll, isObject: isObject)
@@ -42,6 +45,9 @@ enum OriginalAnswer {
             fields.append(HeaderField("Content-Disposition", "attachment"))
         }
         if fields.first(sandbox.name) == nil { fields.append(sandbox) }
+        if let record = original.record {
+            fields += tags.fields(of: record).filter { [fields] tag in fields.first(tag.name) == nil }
+        }
         let handling = original.handling.fieldValue()
         fields += [
             HeaderField("X-Content-Type-Options", "nosniff"), HeaderField("Cache-Status", handling),

@@ -258,7 +258,8 @@ public struct Site: Sendable {
         // A file has no time to live: each request looks whether it has changed.
         if source.folder != nil { original.handling.timeToLive = nil }
         if isObject { original = try Self.withoutErrorText(original, of: source.text) }
-        let answer = OriginalAnswer.response(original, passesAll: forwarded.areAll, isObject: isObject)
+        let answer = OriginalAnswer.response(
+            original, passesAll: forwarded.areAll, isObject: isObject, tags: settings.tags)
         if !changes { prepare(original, request, grant, isObject: isObject) }
         if changes { return answer }
         // Comparing a 200 with what the client has, or cutting it, sends the origin nothing. Other answers stay as the origin
@@ -430,13 +431,13 @@ public struct Site: Sendable {
             let fresh = fresh(record.response, until: grant.expiry), let answer = pipeline.memoryAnswer(for: original)
         else { return }
         let (caching, crossOrigin, passesAll) = (caching, settings.crossOrigin, settings.forwarded.areAll)
-        let added = settings.fields
+        let (added, tags) = (settings.fields, settings.tags)
         prepared.keep(
             PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count) {
                 now, tier in
                 let answer = OriginalAnswer.response(
                     OriginalResponse(hit: record, in: tier, now: now, caching: caching), passesAll: passesAll,
-                    isObject: isObject)
+                    isObject: isObject, tags: tags)
                 return added.applied(to: crossOrigin.applied(to: answer, origin: query.origin))
             }, for: key(request.target, query))
     }

@@ -407,7 +407,7 @@ import Testing
             #expect(head.contains("\r\nCache-Tag: \(wanted[0] ?? "")") == (wanted[0] != nil))
             #expect(head.contains("\r\nSurrogate-Key: \(wanted[1] ?? "")") == (wanted[1] != nil))
             let original = await bench.ask("/original/unsigned/" + Bench.encoded(bench.origin.url("/a.jpg")))
-            #expect(original["cache-tag"] == "p-1, a b" && original["surrogate-key"] == "c p-1")
+            #expect([original["cache-tag"], original["surrogate-key"]] == wanted)
         }
     }
 }

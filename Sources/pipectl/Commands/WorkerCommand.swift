@@ -17,8 +17,8 @@ struct WorkerCommand: AsyncParsableCommand {
             write to buckets alone, and without --sources they name URLs alone.
 
             Examples:
-              PIPECTL_QUEUE_KEY=… pipectl worker --queue redis://redis.example --output s3://small/
-              pipectl worker --output /srv/small --sources /srv/photos --sources https://img.example/ --once
+              pipectl worker --queue redis://redis.example --output s3://small/
+              pipectl worker --output /srv/small --sources /srv/photos --once
 
             Without a URL, and for a password, it reads the settings queue (PIPECTL_QUEUE) and fleet.redis.
             """)
