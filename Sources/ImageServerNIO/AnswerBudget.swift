@@ -15,7 +15,7 @@ import Synchronization
 /// - One address has at most a quarter, and bodies above `smallBytes` get at most three quarters of both bounds: slow
 ///   readers of long originals leave room for pictures, and one client leaves room for the others.
 final class AnswerBudget: Sendable {
-    /// The sums of all connections of one address. A connection without an address has an account of its own.
+    /// The sums of all connections of one address. Each connection without an address has its own account.
     final class Account: Sendable {
         fileprivate let budget: AnswerBudget
         fileprivate let bytes = Atomic(0)

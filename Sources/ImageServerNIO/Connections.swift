@@ -37,9 +37,9 @@ final class Connections: Sendable {
     let budget: AnswerBudget
     /// The most connections beyond the limit that get a 503.
     private let mostRefused: Int
-    /// Open sockets, those of connections that are being closed included.
+    /// Open sockets, including connections that are closing.
     private let sockets = Atomic(0)
-    /// Sockets that may be open: those that have entered, and some that are about to enter or to close.
+    /// The most open sockets: connections that were admitted, and a few that are about to be admitted or closed.
     private let socketLimit: Int
 
     init(_ configuration: ListenerConfiguration) {

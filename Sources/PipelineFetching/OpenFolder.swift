@@ -32,8 +32,8 @@ package final class OpenFolder: Sendable, Hashable {
     /// - Parameters:
     ///   - name: what stands before the colon.
     ///   - followsLinks: whether symbolic links may lead to other places below the folder.
-    /// - Throws: why it cannot be opened or read, also if the kernel cannot confine paths. A folder that does not exist is no
-    ///   error: `takeNotice` has the text, and the folder is used as soon as it is there.
+    /// - Throws: why it cannot be opened or read, also if the kernel cannot confine paths. If the folder does not exist,
+    ///   `takeNotice` returns a warning instead, and the folder is used once it exists.
     package init(_ name: String, at path: String, followsLinks: Bool) throws(LocalFile.Failure) {
         self.name = name
         self.path = path

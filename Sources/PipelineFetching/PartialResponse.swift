@@ -46,8 +46,8 @@ final class PartialResponse: Sendable {
         return nil
     }
 
-    /// The fields of the complete response: those of the first part, updated by the second's (RFC 9110 §15.3.7.3),
-    /// except for those that describe the body.
+    /// Returns the fields of the complete response: the fields of the first part, updated by the fields of the second
+    /// (RFC 9110 §15.3.7.3). Fields that describe the body are not updated.
     func fields(updatedBy part: [HeaderField]) -> [HeaderField] {
         let updates = part.filter { !Validation.fieldsOfTheBody.contains($0.name.lowercased()) }
         let updated = Set(updates.map { $0.name.lowercased() })

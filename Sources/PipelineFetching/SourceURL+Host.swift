@@ -1,7 +1,7 @@
 import HTTPCaching
 
 extension SourceURL {
-    /// What shares are counted by before the host is resolved: the /24 or /48 of an address, or the host.
+    /// The network that shares are counted by before the host is resolved: the /24 or /48 of an address, or the host.
     package var network: String {
         AddressPolicy.named(self).first?.network.description ?? (host.isEmpty ? origin : host)
     }

@@ -2,8 +2,8 @@ import PipelineSupport
 
 // Messages, logs, reports and lists show URLs without userinfo, and without the values of parameters that sign or authorise.
 extension SourceURL {
-    /// Returns a source for messages: without userinfo and the values of secret parameters. Also removes what may be a password
-    /// in a malformed URL, or in one without a scheme.
+    /// Returns a source for messages, without userinfo and the values of secret parameters. Text that may be a password in
+    /// a malformed URL, or in a URL without a scheme, is removed too.
     package static func redacting(_ text: String) -> String {
         let mark = UInt8(ascii: "@")
         guard text.utf8.contains(mark) else { return hidingSecrets(text) }

@@ -10,7 +10,7 @@ import PipelineSupport
 ///    less than ten times the stall rate, whether it connects, waits for its head or receives its body. One that speeds
 ///    up counts again, even if that makes more than `slots`, since it cannot be interrupted.
 /// 3. The first transfer of an origin that has none under way begins after `graceSeconds` even if the slots are taken.
-///    So do further ones of an origin that is quick, if fewer than `slots` transfers are younger than a second.
+///    Further transfers of a quick origin do the same if fewer than `slots` transfers are younger than a second.
 /// 4. The upper half of the room between `slots` and `limit` is reserved for first transfers of origins.
 /// 5. A transfer gives way only if `limit` are under way and rule 3 would let the first transfer of an origin begin. It
 ///    has been slow for `patience` seconds. Those of the network and the origin that have most under way come first.
@@ -114,8 +114,8 @@ struct TransferAdmission<Transfer>: ~Copyable {
     /// The most while the transfer that begins is not the first of its origin.
     private var commonLimit: Int { slots + (limit - slots) / 2 }
 
-    /// A window ends as soon as it has received what is enough for this many seconds, or is slow after them. A transfer
-    /// that has lasted as long lingers.
+    /// The length of a window. A window ends early once it has received as much as a quick transfer does in that time. A
+    /// transfer that has lasted longer lingers.
     private static var windowSeconds: Double { 1 }
     /// How long a transfer waits for a slot before it begins without one.
     static var graceSeconds: Double { 0.5 }
@@ -236,10 +236,11 @@ struct TransferAdmission<Transfer>: ~Copyable {
 
     private var receiving: Int { underWay.count - slow }
 
-    /// Removes the next transfer from the queue and counts it as under way until `end`. If there is a slot, it is the most
-    /// urgent; of equally urgent ones that of the origin with the fewest under way; of such origins that whose last turn
-    /// was longest ago, or each with a long queue would be next whenever it has ended one; then the oldest. Each eighth is
-    /// the oldest of all. Without a slot it is that of the origin that has waited longest.
+    /// Removes the next transfer from the queue and counts it as under way until `end`.
+    ///
+    /// If there is a slot, transfers rank by urgency, then by the number of transfers that their origin has under way, then
+    /// by the last turn of their origin, so that no long queue monopolises the slots, then by age. Every eighth turn goes
+    /// to the oldest transfer. Without a slot, the origin that has waited longest is next.
     mutating func next(now: Double) -> Next {
         guard !waiting.isEmpty else { return .wait(seconds: nil) }
         while let due = delayed.first, due.key <= now, let origin = numbered[due.id] {

@@ -123,7 +123,7 @@ import Variants
         #expect((original([HeaderField("Location", "/a")], status: status)["location"] != nil) == isKept)
     }
 
-    /// What proxies and accelerators obey; a name that ends in `-` stands for all that begin so.
+    /// Fields that proxies and accelerators obey. A name that ends in `-` is a prefix.
     private static let obeyedByProxies = [
         "x-accel-", "x-sendfile", "x-lighttpd-send-file", "x-litespeed-location", "x-reproxy-url", "x-reproxy-file",
         "surrogate-control", "edge-control",

@@ -113,7 +113,7 @@ import Testing
             await refusal("http://10.0.0.9", "10.0.0.0")
                 == "9 fetches from 10.0.0.0 are in progress or waiting; try again in 1 s")
         for number in 1..<5 { await begin("http://10.0.\(number).1", "10.0.\(number).0", 6) }
-        // Of all networks there are 33 of 72, and then as many as 36 for all, and more for those that have few.
+        // 33 of 72 places are taken now. Beyond 36, only origins with little work get one.
         await begin("http://10.0.5.1", "10.0.5.0", 4)
         #expect(
             await refusal("http://10.0.5.1", "10.0.5.0") == "37 fetches are in progress or waiting; try again in 1 s")

@@ -63,8 +63,7 @@ public final class FaultyProxy: Sendable {
         state.withLock { ($0.fault, $0.interval, $0.count) = (fault, interval, 0) }
     }
 
-    /// Holds back answers to requests whose first line contains a text: they are as old as the request. Returns a gate
-    /// that lets them go.
+    /// Holds back the answers to requests whose first line contains a text, and returns a gate that releases them.
     public func hold(_ text: String) -> BlockingGate {
         let gate = BlockingGate()
         state.withLock { $0.heldText = (text, gate) }

@@ -30,7 +30,7 @@ public final class ImageLoader: Sendable {
         state = Mutex(State(queue: LoaderQueue(configuration)))
     }
 
-    /// Only a suspended loader is released while loads wait: running ones retain it.
+    /// Running loads retain their loader, so loads can wait here only if it is suspended.
     deinit {
         for load in state.withLock({ $0.loads.values }) { load.cancel() }
     }

@@ -15,7 +15,7 @@ final class Backlog: Sendable {
 
     /// All networks together have this many times the room of one.
     private static let networks = 8
-    /// An origin with this much work may not use the second half of that room. So others find some beside many slow ones.
+    /// An origin with this much work may not use the second half of that room, which is left to other origins.
     private static let few = 4
 
     private let what: String

@@ -28,12 +28,12 @@ final class LivePurges: Sendable {
         /// When the last load that succeeded began, and the number of expiries before.
         var known = (time: -Double.infinity, expiries: 0)
         var nextLoad = -Double.infinity
-        /// Sources of which nearer tiers have copied entries, and when: perhaps not all purges from before were known.
+        /// The sources whose entries nearer tiers have copied, with the times. An earlier purge may still become known.
         var copies: [ByteString: UInt64] = [:]
-        /// When the last copy was made for which `copies` has no room; 0 if there is none.
+        /// The time of the last copy that did not fit into `copies`; 0 if all fit.
         var uncounted: UInt64 = 0
 
-        /// The part of a purge that concerns copies; nil if there is none.
+        /// Returns the part of a purge that concerns copies; nil if the purge covers no copy.
         func copies(of purge: Purge) -> PurgeSelection? {
             if uncounted > 0 { return PurgeSelection(matching: purge.selection, mode: purge.mode) }
             let names = Set(copies.keys.map(\.text).filter(purge.selection.contains))
@@ -140,7 +140,7 @@ final class LivePurges: Sendable {
             // Those that this process has added meanwhile stay.
             state.purges.removeAll { $0.time < began && !texts.contains($0.text) }
             state.known = start
-            // What was copied before this load began has been compared with every purge from before.
+            // Copies from before this load have been compared with every earlier purge.
             state.copies = state.copies.filter { $0.value >= began }
             if state.uncounted < began { state.uncounted = 0 }
         }

@@ -22,7 +22,7 @@ extension ObjectTier {
             }
             switch await asked {
             case .success(let object?): found.withLock { $0.append(object) }
-            // A damaged one leads to nothing.
+            // A damaged object names no other objects.
             case .failure(let error) where error.code != .damaged: throw error
             case .success, .failure: break
             }
@@ -44,7 +44,7 @@ extension ObjectTier {
 
     package func wasPurgedElsewhere(_ selection: PurgeSelection) -> Bool {
         times.note(selection.sources.union(selection.digests))
-        // A look-up reads the last purge of its source by itself.
+        // Each look-up reads the last purge of its source, so purges by source need no new list.
         let isAll = !selection.sources.isDisjoint(with: PurgeSelection.workInFlight.sources)
         if isAll || selection.matching != nil { purges.expire() }
         return true
@@ -85,7 +85,7 @@ extension ObjectTier {
         return found.withLock { $0.result }
     }
 
-    /// Returns the key of an original's body if it exists and no source has had it except those with a key in `own`.
+    /// Returns the key of an original's body if it exists and belongs to no source but the ones with a key in `own`.
     private func body(_ digest: String, of own: [String]) async throws(StoreError) -> [String] {
         if own.isEmpty { return [] }
         async let isThere = Result(of: { () async throws(StoreError) in try await self.store.holds("o/" + digest) })

@@ -72,7 +72,7 @@ final class TierLink: Sendable {
         let began = SystemClock.monotonic.seconds
         let found: FoundEntry?
         do throws(StoreError) { found = try await asked(key, part) } catch {
-            // The tier may have it, so this is no miss.
+            // The tier may have the entry, so do not count a miss.
             gate.note(error)
             return nil
         }

@@ -66,7 +66,7 @@ extension Tiers {
     }
 
     private func purgeMemory(_ selection: PurgeSelection) -> PurgeResult {
-        // A soft purge of the folder has emptied memory of its names. What memory has of them by now is newer.
+        // A soft purge of the folder removed these names from memory. Entries that are there now were stored later.
         let result = selection.mode == .soft && folder != nil ? PurgeResult() : memory.purge(selection)
         if selection.mode != .soft { pixels.remove(named: result.digests.union(selection.sources)) }
         return result

@@ -269,7 +269,7 @@ package final class Tiers: Sendable {
 
     /// Stores a record in memory. A tier that is not to store it gives up the one that it has, which is older now.
     ///
-    /// - Returns: whether it is to be stored in the tiers behind memory.
+    /// - Returns: whether to store the record in the tiers behind memory.
     private func update(
         _ record: OriginalRecord, _ known: [OriginalRecord], _ storage: StorageOptions, _ marks: Marks
     ) -> Bool {

@@ -92,7 +92,7 @@ struct BatchScript {
         return get('submitted')
         """)
 
-    /// Hands out items: first those whose lease has run out, then new ones. Arguments: consumer, count, whether the worker
+    /// Hands out items: first items whose lease has run out, then new ones. Arguments: consumer, count, whether the worker
     /// holds nothing. An item that was handed out before may have killed its worker, so it is handed out alone, and the
     /// worker gets nothing else meanwhile. It has two tries at least: another item may be to blame for the first. Returns the
     /// lease, the ID of the newest item ever handed out, and pairs of an entry and its delivery count; `COMPLETE` if

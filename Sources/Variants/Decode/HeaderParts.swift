@@ -1,17 +1,17 @@
 /// How many parts of each kind a file may have. Decoders look at every part, some in quadratic time, so a tiny picture
 /// of many parts could take minutes. Encoders stay far below these numbers.
 enum HeaderParts {
-    /// Of a JPEG. A segment holds 64 kB, so this suffices for 256 MB of metadata.
+    /// Segments of a JPEG. A segment holds 64 kB, so this suffices for 256 MB of metadata.
     static let segments = 4096
-    /// Of a PNG or WebP, besides those with a still picture's pixels; frames of an animated WebP are among them.
+    /// Chunks of a PNG or WebP, including frames of an animated WebP, without the chunks that hold a still picture's pixels.
     static let chunks = 10_000
-    /// Of a PNG: IDAT and fdAT, which most encoders fill with 8 kB or more.
+    /// IDAT and fdAT chunks of a PNG, which most encoders fill with 8 kB or more.
     static let dataChunks = 100_000
-    /// Of a GIF: frames and extensions.
+    /// Frames and extensions of a GIF.
     static let blocks = 100_000
-    /// Of a TIFF.
+    /// Directories of a TIFF.
     static let directories = 10_000
-    /// Of an AVIF, HEIF or JPEG XL, in one box or around all; libheif has bounds of its own above this one.
+    /// Boxes of an AVIF, HEIF or JPEG XL, at the top or in one box. The bounds of libheif are above this one.
     static let boxes = 10_000
     /// Counting stops here, so that it takes milliseconds.
     static let mostCounted = 200_000

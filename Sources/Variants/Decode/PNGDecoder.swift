@@ -87,8 +87,8 @@ enum PNGDecoder: OriginalDecoder {
     /// The file, and a copy without texts.
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 2 * count + header.heldBytes }
 
-    /// The file without texts, except for the first XMP packet, if it has any that may be compressed: each may inflate to
-    /// 8 MB, and no recipe uses them. nil if there are none.
+    /// Returns the file without compressed texts, except for the first XMP packet; nil if the file has none. Each text may
+    /// inflate to 8 MB, and no recipe uses them.
     private static func withoutTexts(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
         guard let origin = bytes.baseAddress else { return nil }
         var (kept, from, hasPacket) = ([] as [Range<Int>], 0, false)
@@ -197,7 +197,7 @@ enum PNGDecoder: OriginalDecoder {
         return NamedColour(gamma: gamma, chromaticities: points)
     }
 
-    /// Calls `body` with each chunk after IHDR, as far as they are counted, up to IEND or the first one of a type.
+    /// Calls `body` with the chunks after IHDR, up to IEND, the first chunk of type `last`, or `HeaderParts.mostCounted`.
     static func forEachChunk(
         _ reader: ByteReader, until last: String = "IEND", _ body: (_ type: String, _ data: ByteReader) -> Void
     ) {

@@ -93,7 +93,7 @@ enum WebPDecoder: OriginalDecoder {
         return header
     }
 
-    /// Calls `body` with each chunk after VP8X, as far as they are counted.
+    /// Calls `body` with the chunks after VP8X, at most `HeaderParts.mostCounted`.
     static func forEachChunk(
         _ reader: ByteReader, _ body: (_ type: String, _ offset: Int, _ data: ByteReader) -> Void
     ) {

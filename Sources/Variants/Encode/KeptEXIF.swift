@@ -5,7 +5,7 @@ extension KeptBlobs {
     /// Orientation and sizes become the variant's. What shows or places parts of the original ends: the thumbnail
     /// directory (IFD1), further directories, the places of subjects, and every JPEG stream in the block, which are
     /// previews that makers keep in their notes. These are overwritten in place, since makers' notes may refer to
-    /// offsets of the block; what is then free at its end is cut off. So does the position (GPS), unless it is kept.
+    /// offsets of the block; free bytes at its end are cut off. The position (GPS) is overwritten too, unless it is kept.
     static func exif(
         _ exif: [UInt8], of size: PixelSize, isUpright: Bool, keepsPosition: Bool = false
     ) -> [UInt8]? {

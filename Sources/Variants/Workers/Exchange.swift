@@ -89,8 +89,8 @@ struct Exchange {
         }
     }
 
-    /// Tells the worker to stop, and throws `reason` if another worker takes its place at once. Else returns the stop and
-    /// when to check the worker.
+    /// Asks the worker to stop, and throws `reason` if another worker takes its place at once. Otherwise returns the stop
+    /// and the time at which to check the worker.
     private func abandon(_ reason: RenderError) throws(RenderError) -> (Stop, Double) {
         let stop = stop(reason)
         // A worker with a shared decode holds pictures for other renders, and usually stops at once.

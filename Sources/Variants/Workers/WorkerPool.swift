@@ -127,7 +127,7 @@ final class PendingRender: GatheringRender, Sendable {
 
     let kind: WorkerRequest.Kind
     let shareable: ShareableDecode?
-    /// What it was expected to cost when it was made.
+    /// The cost that was expected when the render was submitted.
     let estimate: RenderWork
     private let isFoundLong = Atomic(false)
     private let state: Mutex<State>
@@ -159,7 +159,7 @@ final class PendingRender: GatheringRender, Sendable {
 
     func countAsLong() { isFoundLong.store(true, ordering: .relaxed) }
 
-    /// Prepares it for the queue again, without a shared decode. The old id belongs to the worker that was told to stop.
+    /// Prepares the render for the queue again, without a shared decode. The worker that stops still uses the old id.
     func wait(as id: UInt64) {
         state.withLock { state in
             state.id = id

@@ -8,7 +8,7 @@ import Variants
 struct FileLimit {
     /// Files that the process may open.
     let files: Int
-    /// Files that connections never take: those that are open without any, and 64 for caches, transfers and the runtime.
+    /// Descriptors that connections never take: the server's own files, and 64 for caches, transfers and the runtime.
     private let reserve: Int
     /// The socket, and the file of the answer or the socket and the file of a transfer. One more if operators have an
     /// address of their own, which takes a quarter as many connections.

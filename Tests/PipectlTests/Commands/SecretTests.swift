@@ -6,7 +6,7 @@ import Testing
 @testable import pipectl
 
 extension CommandTests {
-    /// What the URL of a source keeps secret is shown nowhere, and what a store says of its owner is passed on nowhere.
+    /// Outputs, logs and answers contain neither secrets of a source's URL nor the identity of a bucket's owner.
     @Suite struct Secrets {
         private static let query =
             "?v=1&X-Amz-Signature=PLANTED1&sig=PLANTED2&token=PLANTED3&Key-Pair-Id=PLANTED4&Policy=PLANTED5"
@@ -78,7 +78,7 @@ extension CommandTests {
                 shown.append((file, String(decoding: try #require(ScratchFolder.bytes(at: file)), as: UTF8.self)))
             }
             for (name, text) in shown {
-                // Also as `Authorization` has it.
+                // Also in the form of an `Authorization` field.
                 let at = text.firstRange(of: "PLANTED") ?? text.firstRange(of: Base64.text(Array("user:PLANTED0".utf8)))
                 let near = at.map { text[..<$0.lowerBound].suffix(200) + text[$0.lowerBound...].prefix(80) }
                 #expect(near == nil, "\(name.prefix(60)): \(near ?? "")")

@@ -36,7 +36,7 @@ extension CommandTests {
                 folder: folder.path)
         }
 
-        /// What an entry of the queue leads to: the lines of its result.
+        /// Returns the lines of an entry's result.
         private static func result(
             _ redis: RedisTestServer, _ folder: ScratchFolder, of source: BatchSource, output: String,
             _ more: [String] = bounds, key: String? = nil,

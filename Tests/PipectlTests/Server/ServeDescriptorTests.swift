@@ -5,7 +5,7 @@ import Testing
 @testable import pipectl
 
 extension CommandTests {
-    /// A server that may open few files: more clients than that neither stop it nor spoil its answers.
+    /// A server that may open few files keeps answering correctly when more clients connect than it has descriptors for.
     @Suite struct ServeDescriptors {
         private static let most: Int = {
             var limit = rlimit()

@@ -6,7 +6,7 @@ private struct Loads: ~Copyable {
     struct Load {
         var origin: String
         var bytesPerSecond: Double
-        /// How long it takes; nil if it does not end by itself.
+        /// The seconds that it takes; nil if it never ends.
         var seconds: Double?
         var began: Double?
         var received = 0.0
@@ -74,7 +74,7 @@ private struct Loads: ~Copyable {
 }
 
 @Suite struct TransferAdmissionTests {
-    /// An address in a network of its own, or in one that sixty origins have.
+    /// Returns an address in a separate network, or in a network that sixty origins share.
     private static func address(_ number: Int, isShared: Bool) -> String {
         isShared ? "10.\(number / 60).0.\(number % 60)" : "10.\(number / 200).\(number % 200).1"
     }

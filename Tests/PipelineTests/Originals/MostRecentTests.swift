@@ -15,7 +15,7 @@ import Variants
         case purge
     }
 
-    /// An origin whose pictures change, and the most recent version that it has sent or confirmed for each request.
+    /// An origin whose pictures change. It records the most recent version that it has sent or confirmed for each request.
     private final class ChangingOrigin: Sendable {
         private struct State {
             /// Several sources have the same bytes, and some versions return.

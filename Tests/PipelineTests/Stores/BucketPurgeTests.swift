@@ -103,7 +103,7 @@ struct BucketPurgeTests {
         let purges = try Self.purges(b)
         try await purges.refresh()
         _ = try await a.purge(Bench.purge)
-        // It has read the purges a moment ago.
+        // Node b has just read the purges.
         #expect(await Bench.find(in: b) == .remote)
         #expect(try await Bench.isInFolder(b))
         purges.expire()

@@ -106,7 +106,7 @@ extension HostileFiles {
         },
     ]
 
-    /// Small pictures of many parts, and such whose parts take long.
+    /// Small pictures with very many parts, or with parts that are slow to read.
     static let parts: [File] = [
         File("a JPEG with 40,000 segments", .tooMany("segments, and at most 4096 are read")) {
             try jpeg(repeated(Make.segment(0xE5, [1, 2, 3]), 40_000))

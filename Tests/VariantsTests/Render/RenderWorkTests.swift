@@ -76,7 +76,7 @@ import Testing
         #expect(try isLong(.svg, bytes: 100) && !isLong(.png, bytes: 100))
         #expect(try isLong(.jpeg, bytes: 400_000) && !isLong(.jpeg, bytes: 300_000))
         #expect(try !isLong(.gif, bytes: 400_000, pages: 30))
-        // What such a file took says nothing of others.
+        // Such a file does not change the estimates for others.
         var costs = RenderCosts()
         var work = try Self.work("thumbnail:30")
         work.isLong = true
