@@ -101,6 +101,10 @@ CURLcode ccurl_set_open_socket_function(CURL *easy, curl_opensocket_callback val
     return curl.curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, value);
 }
 
+CURLcode ccurl_set_resolver_start_function(CURL *easy, curl_resolver_start_callback value) {
+    return curl.curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, value);
+}
+
 CURLcode ccurl_set_prereq_function(CURL *easy, curl_prereq_callback value) {
     return curl.curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, value);
 }

@@ -12,13 +12,15 @@ final class CurlEasy {
     private var givenLines: [[UInt8]] = []
     private var addresses: UnsafeMutablePointer<curl_slist>?
     private(set) var transfer: Transfer?
+    fileprivate unowned let loop: CurlLoop
     /// The last peer that the rule admitted, as libcurl writes it; the rule does not change while the handle exists.
     private var admitted: (peer: [CChar], port: Int32)?
 
     /// A new handle; nil if libcurl cannot make one.
-    init?() {
+    init?(_ loop: CurlLoop) {
         guard let handle = curl_easy_init() else { return nil }
         self.handle = handle
+        self.loop = loop
     }
 
     deinit {
@@ -104,14 +106,18 @@ final class CurlEasy {
             ccurl_set_long(handle, CURLOPT_SSL_VERIFYHOST, 2),
 
             ccurl_set_long(handle, CURLOPT_NOSIGNAL, 1),
+            // Without it libcurl waits on the loop's thread until a look-up that was given up ends.
+            ccurl_set_long(handle, CURLOPT_QUICK_EXIT, 1),
             ccurl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(configuration.connectSeconds + 1)),
 
             ccurl_set_data_function(handle, CURLOPT_HEADERFUNCTION, receiveLine),
             ccurl_set_data_function(handle, CURLOPT_WRITEFUNCTION, receiveBody),
+            ccurl_set_resolver_start_function(handle, startLookUp),
             ccurl_set_open_socket_function(handle, openSocket),
             ccurl_set_prereq_function(handle, beforeRequest),
             ccurl_set_pointer(handle, CURLOPT_HEADERDATA, context),
             ccurl_set_pointer(handle, CURLOPT_WRITEDATA, context),
+            ccurl_set_pointer(handle, CURLOPT_RESOLVER_START_DATA, context),
             ccurl_set_pointer(handle, CURLOPT_OPENSOCKETDATA, context),
             ccurl_set_pointer(handle, CURLOPT_PREREQDATA, context),
         ]
@@ -188,6 +194,19 @@ final class CurlEasy {
         transfer = nil
     }
 
+    /// Whether the look-up of the transfer's host may begin.
+    fileprivate func startsLookUp() -> Bool {
+        guard let transfer else { return false }
+        // Addresses need no thread.
+        guard !transfer.usesProxy, AddressPolicy.named(transfer.request.url).isEmpty else { return true }
+        let host = transfer.request.url.host
+        if let problem = loop.lookUps.refusal(of: host, now: SystemClock.monotonic.seconds) {
+            return transfer.fail(.unresolvable, problem)
+        }
+        transfer.isResolving = true
+        return true
+    }
+
     /// Whether the transfer may continue with a connected peer.
     fileprivate func admits(_ peer: UnsafePointer<CChar>, port: Int32) -> Bool {
         if transfer?.isAdmitted == true { return true }
@@ -240,12 +259,20 @@ private func receiveBody(
     return transfer.receive(body: piece) ? piece.count : -1
 }
 
+/// CURLOPT_RESOLVER_START_FUNCTION: called before a name is looked up, unless libcurl remembers its addresses.
+private func startLookUp(
+    _ state: UnsafeMutableRawPointer?, _ reserved: UnsafeMutableRawPointer?, _ context: UnsafeMutableRawPointer?
+) -> Int32 {
+    easy(context)?.startsLookUp() == true ? 0 : 1
+}
+
 /// CURLOPT_OPENSOCKETFUNCTION: sees every resolved address just before connecting, so what is checked is what is
 /// connected to, whatever name or spelling led there.
 private func openSocket(
     _ context: UnsafeMutableRawPointer?, _ purpose: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
 ) -> curl_socket_t {
     guard let transfer = easy(context)?.transfer, let address else { return -1 }
+    transfer.isResolving = false
     let closeOnExec = Int32(SOCK_CLOEXEC.rawValue)
     if transfer.configuration.unixSocket != nil { return socket(AF_UNIX, address.pointee.socktype | closeOnExec, 0) }
     let (ip, port) = withUnsafePointer(to: &address.pointee.addr) { pointer in

@@ -30,6 +30,7 @@ final class CurlLoop: @unchecked Sendable {
     /// Finished transfers. Their waiters are resumed together just before the loop pauses, as each is a thread to wake.
     private var ended: [(Transfer, Result<RawResponse, FetchError>)] = []
     private let thread = OwnedThreads(count: 1)
+    let lookUps = LookUps()
 
     /// How often limits are checked while transfers run.
     private static let tickMilliseconds: Int32 = 50
@@ -213,7 +214,7 @@ final class CurlLoop: @unchecked Sendable {
         guard !transfer.isCancelled.load(ordering: .acquiring) else {
             return refuse(transfer, .cancelled, "cancelled")
         }
-        guard let easy = idle.popLast() ?? CurlEasy() else {
+        guard let easy = idle.popLast() ?? CurlEasy(self) else {
             return refuse(transfer, .transport, "libcurl is out of memory")
         }
         guard easy.prepare(transfer) else {
@@ -242,6 +243,7 @@ final class CurlLoop: @unchecked Sendable {
             guard message.pointee.msg == CURLMSG_DONE, let handle = message.pointee.easy_handle,
                 let easy = active[handle], let transfer = easy.transfer
             else { continue }
+            transfer.isResolving = false
             if transfer.mustWait, !transfer.isConnected, ccurl_message_result(message) != CURLE_OK {
                 release(easy)
                 admission.putBack(transfer.id, priority: transfer.urgency)
@@ -295,6 +297,7 @@ final class CurlLoop: @unchecked Sendable {
 
     private func finish(_ easy: CurlEasy, _ result: Result<RawResponse, FetchError>) {
         guard let transfer = easy.transfer else { return }
+        if transfer.isResolving { lookUps.giveUp(transfer.request.url.host, now: SystemClock.monotonic.seconds) }
         release(easy)
         admission.end(transfer.id)
         ended.append((transfer, result))

@@ -30,6 +30,11 @@ public final class LoneNetwork: Sendable {
         Self.call("setns") { unsafeBitCast($0, to: SetNamespace.self)(descriptor, Self.newNetwork) }
     }
 
+    /// Runs `body` on a new thread inside and returns its result; nil if that is not possible.
+    public func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value? {
+        LoopbackOrigin.onOwnThread { [self] in enter() ? body() : nil } ?? nil
+    }
+
     /// An origin on this network; see `LoopbackOrigin`.
     public func origin(
         host: String = "127.0.0.1", port: UInt16 = 0, handler: @escaping @Sendable (OriginRequest) -> OriginReply

@@ -18,6 +18,7 @@ CURLcode ccurl_set_list(CURL *easy, CURLoption option, struct curl_slist *value)
 /// For CURLOPT_WRITEFUNCTION and CURLOPT_HEADERFUNCTION, whose callbacks have the same type.
 CURLcode ccurl_set_data_function(CURL *easy, CURLoption option, curl_write_callback value);
 CURLcode ccurl_set_open_socket_function(CURL *easy, curl_opensocket_callback value);
+CURLcode ccurl_set_resolver_start_function(CURL *easy, curl_resolver_start_callback value);
 CURLcode ccurl_set_prereq_function(CURL *easy, curl_prereq_callback value);
 CURLcode ccurl_get_long(CURL *easy, CURLINFO info, long *value);
 CURLcode ccurl_get_pointer(CURL *easy, CURLINFO info, void **value);
