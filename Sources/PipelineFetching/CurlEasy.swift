@@ -12,6 +12,8 @@ final class CurlEasy {
     private var givenLines: [[UInt8]] = []
     private var addresses: UnsafeMutablePointer<curl_slist>?
     private(set) var transfer: Transfer?
+    /// The local port of the connection; 0 before there is one.
+    fileprivate(set) var ownPort: Int32 = 0
     fileprivate unowned let loop: CurlLoop
     /// The last peer that the rule admitted, as libcurl writes it; the rule does not change while the handle exists.
     private var admitted: (peer: [CChar], port: Int32)?
@@ -108,6 +110,9 @@ final class CurlEasy {
             ccurl_set_long(handle, CURLOPT_NOSIGNAL, 1),
             // Without it libcurl waits on the loop's thread until a look-up that was given up ends.
             ccurl_set_long(handle, CURLOPT_QUICK_EXIT, 1),
+            ccurl_set_long(handle, CURLOPT_TCP_KEEPALIVE, 1),
+            ccurl_set_long(handle, CURLOPT_TCP_KEEPIDLE, 30),
+            ccurl_set_long(handle, CURLOPT_TCP_KEEPINTVL, 10),
             ccurl_set_long(handle, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(configuration.connectSeconds + 1)),
 
             ccurl_set_data_function(handle, CURLOPT_HEADERFUNCTION, receiveLine),
@@ -192,6 +197,7 @@ final class CurlEasy {
         curl_slist_free_all(addresses)
         addresses = nil
         transfer = nil
+        ownPort = 0
     }
 
     /// Whether the look-up of the transfer's host may begin.
@@ -283,7 +289,11 @@ private func openSocket(
     guard transfer.admits(ip, port: port), let ip, transfer.enters(ip), transfer.request.hooks.dials(ip, port) else {
         return -1
     }
-    return socket(address.pointee.family, address.pointee.socktype | closeOnExec, address.pointee.`protocol`)
+    let opened = socket(address.pointee.family, address.pointee.socktype | closeOnExec, address.pointee.`protocol`)
+    // Otherwise the kernel sends data again for a quarter of an hour that the other end does not acknowledge (tcp(7)).
+    var limit = UInt32(transfer.configuration.acknowledgementSeconds * 1000)
+    _ = setsockopt(opened, Int32(IPPROTO_TCP), TCP_USER_TIMEOUT, &limit, socklen_t(MemoryLayout<UInt32>.size))
+    return opened
 }
 
 /// CURLOPT_PREREQFUNCTION: called once connected, even on a reused connection, which opens no socket.
@@ -294,5 +304,6 @@ private func beforeRequest(
     guard let easy = easy(context), let transfer = easy.transfer, let peer, easy.admits(peer, port: port),
         transfer.enters(IPAddress(String(cString: peer)))
     else { return CURL_PREREQFUNC_ABORT }
+    easy.ownPort = ownPort
     return transfer.connected(now: SystemClock.monotonic.seconds) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT
 }

@@ -261,6 +261,7 @@ final class CurlLoop: @unchecked Sendable {
         for easy in Array(active.values) {
             guard let transfer = easy.transfer else { continue }
             if let error = transfer.overdue(now: now, sending: easy.sending(over: sockets.sockets[easy.handle])) {
+                shutDownIfDead(easy, now: now)
                 finish(easy, .failure(transfer.keepingPart(error)))
             } else {
                 admission.note(transfer.id, received: transfer.received, now: now)
@@ -273,6 +274,7 @@ final class CurlLoop: @unchecked Sendable {
         while let (id, seconds) = admission.givingWay(now: now),
             let easy = active.values.first(where: { $0.transfer?.id == id }), let transfer = easy.transfer
         {
+            shutDownIfDead(easy, now: now)
             finish(
                 easy,
                 .failure(
@@ -291,8 +293,20 @@ final class CurlLoop: @unchecked Sendable {
         if admission.remove(transfer.id) {
             transfer.complete(.failure(error))
         } else if let easy = active.values.first(where: { $0.transfer === transfer }) {
+            // Clients that leave after a while must not keep a dead connection in use either.
+            shutDownIfDead(easy, now: SystemClock.monotonic.seconds, after: configuration.headerSeconds / 2)
             finish(easy, .failure(error))
         }
+    }
+
+    /// Shuts down the connection of a transfer that ends early, if nothing has arrived over it for half of the time that
+    /// the transfer has waited. libcurl would keep using a dead HTTP/2 connection. Other transfers on the connection
+    /// fail, or libcurl repeats them on a new one.
+    ///
+    /// - Parameter least: seconds below which a wait proves nothing.
+    private func shutDownIfDead(_ easy: CurlEasy, now: Double, after least: Double = 1) {
+        guard configuration.http2, let waited = easy.transfer?.waited(now: now), waited >= least else { return }
+        sockets.shutDown(from: easy.ownPort, ifSilentFor: min(waited / 2, configuration.stallSeconds))
     }
 
     private func finish(_ easy: CurlEasy, _ result: Result<RawResponse, FetchError>) {

@@ -81,6 +81,9 @@ public struct FetchConfiguration: Sendable, Hashable {
     /// The bytes of a body that an attempt must add to count as progress.
     var leastProgress: Int { max(1, Int(Double(stallRate) * stallSeconds)) }
 
+    /// Seconds after which a connection fails whose peer acknowledges nothing: the longest limit of a transfer.
+    var acknowledgementSeconds: Double { min(max(headerSeconds, totalSeconds, 1), 86_400) }
+
     /// `totalSeconds`, or infinity without a limit.
     package var totalLimit: Double { totalSeconds > 0 ? totalSeconds : .infinity }
 

@@ -65,6 +65,24 @@ final class SocketWatch {
         }
     }
 
+    /// Shuts down the watched connection from a local port if nothing has arrived over it for some seconds.
+    func shutDown(from port: Int32, ifSilentFor seconds: Double) {
+        for entry in entries.dropFirst() where Self.localPort(entry.fd) == port {
+            var (info, length) = (tcp_info(), socklen_t(MemoryLayout<tcp_info>.size))
+            guard getsockopt(entry.fd, Int32(IPPROTO_TCP), TCP_INFO, &info, &length) == 0 else { continue }
+            if Double(info.tcpi_last_data_recv) >= seconds * 1000 { shutdown(entry.fd, Int32(SHUT_RDWR)) }
+        }
+    }
+
+    private static func localPort(_ socket: Int32) -> Int32? {
+        var (address, length) = (sockaddr_in6(), socklen_t(MemoryLayout<sockaddr_in6>.size))
+        let isKnown = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(socket, $0, &length) == 0 }
+        }
+        // Both families keep the port at the same offset.
+        return isKnown ? Int32(UInt16(bigEndian: address.sin6_port)) : nil
+    }
+
     /// Waits until a socket is ready, the time is up or `wake` is called. Returns the sockets that are ready.
     func wait(milliseconds: Int32) -> [Event] {
         ready.removeAll(keepingCapacity: true)

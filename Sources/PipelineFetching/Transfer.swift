@@ -178,6 +178,9 @@ final class Transfer: @unchecked Sendable {
                 responseTime: responseTime))
     }
 
+    /// Seconds since it was connected; nil before that.
+    func waited(now: Double) -> Double? { connectedAt.map { now - $0 } }
+
     /// Whether any address may be connected to: the caller trusts the host, or the operator chose the peer.
     var isAdmitted: Bool { request.isTrusted || usesProxy || configuration.unixSocket != nil }
 
