@@ -14,6 +14,7 @@
     F(CURL *, NULL, curl_easy_init, (void), ()) \
     F(void, , curl_easy_cleanup, (CURL * easy), (easy)) \
     F(void, , curl_easy_reset, (CURL * easy), (easy)) \
+    F(CURLcode, CURLE_FAILED_INIT, curl_easy_pause, (CURL * easy, int bits), (easy, bits)) \
     F(CURLcode, CURLE_FAILED_INIT, curl_easy_recv, (CURL * easy, void *buffer, size_t size, size_t *count), \
       (easy, buffer, size, count)) \
     F(CURLcode, CURLE_FAILED_INIT, curl_easy_send, (CURL * easy, const void *bytes, size_t size, size_t *count), \

@@ -12,6 +12,8 @@ final class CurlEasy {
     private var givenLines: [[UInt8]] = []
     private var addresses: UnsafeMutablePointer<curl_slist>?
     private(set) var transfer: Transfer?
+    /// The result of a transfer that libcurl has ended, while its body is being written.
+    var status: CURLcode?
     /// The local port of the connection; 0 before there is one.
     fileprivate(set) var ownPort: Int32 = 0
     fileprivate unowned let loop: CurlLoop
@@ -197,7 +199,7 @@ final class CurlEasy {
         curl_slist_free_all(addresses)
         addresses = nil
         transfer = nil
-        ownPort = 0
+        (status, ownPort) = (nil, 0)
     }
 
     /// Whether the look-up of the transfer's host may begin.
@@ -260,9 +262,12 @@ private func receiveLine(
 private func receiveBody(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {
-    guard let bytes, let transfer = easy(context)?.transfer else { return 0 }
+    guard let bytes, let easy = easy(context), let transfer = easy.transfer else { return 0 }
     let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    return transfer.receive(body: piece) ? piece.count : -1
+    if transfer.pauses() { return Int(CURL_WRITEFUNC_PAUSE) }
+    let isTaken = transfer.receive(body: piece)
+    if let write = transfer.nextWrite() { easy.loop.run(write, of: transfer) }
+    return isTaken ? piece.count : -1
 }
 
 /// CURLOPT_RESOLVER_START_FUNCTION: called before a name is looked up, unless libcurl remembers its addresses.

@@ -14,6 +14,8 @@ final class CurlLoop: @unchecked Sendable {
         var cancellations: [Transfer] = []
         /// Transfers that have become more urgent.
         var raises: [Transfer] = []
+        /// Outcomes of writes.
+        var written: [(Transfer, BodyCollector.Written)] = []
         var isStopping = false
     }
 
@@ -30,6 +32,8 @@ final class CurlLoop: @unchecked Sendable {
     /// Finished transfers. Their waiters are resumed together just before the loop pauses, as each is a thread to wake.
     private var ended: [(Transfer, Result<RawResponse, FetchError>)] = []
     private let thread = OwnedThreads(count: 1)
+    /// Write bodies to the disk. Started by the first body that does not fit into memory.
+    private lazy var writers = OwnedThreads(count: 2)
     let lookUps = LookUps()
 
     /// How often limits are checked while transfers run.
@@ -134,6 +138,7 @@ final class CurlLoop: @unchecked Sendable {
                     if !inbox.arrivals.isEmpty { inbox.arrivals = [] }
                     if !inbox.cancellations.isEmpty { inbox.cancellations = [] }
                     if !inbox.raises.isEmpty { inbox.raises = [] }
+                    if !inbox.written.isEmpty { inbox.written = [] }
                 }
                 return inbox
             }
@@ -146,6 +151,7 @@ final class CurlLoop: @unchecked Sendable {
             for transfer in news.raises { admission.raise(transfer.id, to: transfer.urgency) }
             if news.isStopping { break }
             for transfer in news.cancellations { abandon(transfer) }
+            for (transfer, written) in news.written { take(written, of: transfer) }
             admit()
             // Starts added transfers, and fails those that exceed libcurl's own limits.
             act(SocketWatch.Event(socket: CURL_SOCKET_BAD, bits: 0))
@@ -176,7 +182,9 @@ final class CurlLoop: @unchecked Sendable {
     /// thread that adds work later wakes the loop.
     private func rest(milliseconds: Int32) {
         isPausing.store(true, ordering: .sequentiallyConsistent)
-        let hasNews = inbox.withLock { !$0.arrivals.isEmpty || !$0.cancellations.isEmpty || $0.isStopping }
+        let hasNews = inbox.withLock {
+            !$0.arrivals.isEmpty || !$0.cancellations.isEmpty || !$0.written.isEmpty || $0.isStopping
+        }
         var own = -1
         curl_multi_timeout(multi, &own)
         let timeout = own < 0 ? milliseconds : Int32(min(own, Int(milliseconds)))
@@ -244,18 +252,49 @@ final class CurlLoop: @unchecked Sendable {
                 let easy = active[handle], let transfer = easy.transfer
             else { continue }
             transfer.isResolving = false
-            if transfer.mustWait, !transfer.isConnected, ccurl_message_result(message) != CURLE_OK {
+            easy.status = ccurl_message_result(message)
+            if transfer.mustWait, !transfer.isConnected, easy.status != CURLE_OK {
                 release(easy)
                 admission.putBack(transfer.id, priority: transfer.urgency)
-            } else if !transfer.hasEnough,
-                let error = FetchError(ccurl_message_result(message), transfer, handle: handle)
-            {
-                finish(easy, .failure(transfer.keepingPart(error)))
             } else {
-                finish(easy, transfer.response())
+                conclude(easy)
             }
         }
     }
+
+    /// Ends a transfer that libcurl reports as done, once its body is where the request wants it.
+    private func conclude(_ easy: CurlEasy) {
+        guard let status = easy.status, let transfer = easy.transfer else { return }
+        let error = transfer.hasEnough ? nil : FetchError(status, transfer, handle: easy.handle)
+        if error == nil, let write = transfer.lastWrite() { run(write, of: transfer) }
+        if transfer.isWriting { return }
+        finish(easy, error.map { .failure(transfer.keepingPart($0)) } ?? transfer.response())
+    }
+
+    // MARK: Writing
+
+    /// Runs a write of a transfer's body on another thread.
+    func run(_ write: @escaping BodyCollector.Write, of transfer: Transfer) {
+        writers.submit { [self] in
+            let written = write()
+            inbox.withLock { $0.written.append((transfer, written)) }
+            wake()
+        }
+    }
+
+    /// Continues a transfer after a write, unless it has ended meanwhile.
+    private func take(_ written: BodyCollector.Written, of transfer: Transfer) {
+        guard let easy = active.values.first(where: { $0.transfer === transfer }) else { return }
+        guard transfer.take(written, now: SystemClock.monotonic.seconds) else {
+            return finish(easy, transfer.response())
+        }
+        if easy.status != nil { return conclude(easy) }
+        if let write = transfer.nextWrite() { run(write, of: transfer) }
+        // CURLPAUSE_CONT, a macro of macros. libcurl passes on at once what it has kept.
+        if transfer.isPaused { curl_easy_pause(easy.handle, 0) }
+    }
+
+    // MARK: Ending early
 
     private func endOverdue(now: Double) {
         for easy in Array(active.values) {
@@ -305,7 +344,10 @@ final class CurlLoop: @unchecked Sendable {
     ///
     /// - Parameter least: seconds below which a wait proves nothing.
     private func shutDownIfDead(_ easy: CurlEasy, now: Double, after least: Double = 1) {
-        guard configuration.http2, let waited = easy.transfer?.waited(now: now), waited >= least else { return }
+        guard configuration.http2, let waited = easy.transfer?.waited(now: now), waited >= least,
+            // libcurl reads nothing from a connection while a transfer on it is paused.
+            !active.values.contains(where: { $0.ownPort == easy.ownPort && $0.transfer?.isPaused == true })
+        else { return }
         sockets.shutDown(from: easy.ownPort, ifSilentFor: min(waited / 2, configuration.stallSeconds))
     }
 

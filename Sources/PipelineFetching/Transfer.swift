@@ -67,6 +67,10 @@ final class Transfer: @unchecked Sendable {
     private(set) var hasEnough = false
     /// Whether a name is being looked up on a thread of libcurl.
     var isResolving = false
+    /// Whether the body waits until a part of it is written.
+    private(set) var isPaused = false
+    /// Whether a part of the body is being written on another thread.
+    var isWriting: Bool { body.isWriting }
 
     init(_ request: TransferRequest, _ settings: TransferSettings) {
         self.request = request
@@ -77,7 +81,8 @@ final class Transfer: @unchecked Sendable {
         address = named.count == 1 && configuration.proxy == nil && configuration.unixSocket == nil ? named[0] : nil
         usesProxy = configuration.proxy != nil && !named.contains { AddressPolicy.classify($0) == .linkLocal }
         body = BodyCollector(
-            folder: configuration.spoolFolder, spoolBytes: configuration.spoolBytes, floor: configuration.spoolFloor)
+            folder: configuration.spoolFolder, spoolBytes: configuration.spoolBytes, floor: configuration.spoolFloor,
+            beforeWriting: request.hooks.beforeSpooling)
     }
 
     /// Its name. Names ascend in the order of creation.
@@ -151,7 +156,9 @@ final class Transfer: @unchecked Sendable {
     /// The error with the part that has arrived, if another attempt may request the rest.
     func keepingPart(_ error: FetchError) -> FetchError {
         let resumable = [FetchError.Code.transport, .truncated, .stalled, .timeout]
-        guard headAt != nil, status == 200, resumable.contains(error.code), !request.expectsPart else { return error }
+        guard headAt != nil, status == 200, resumable.contains(error.code), !request.expectsPart, !isWriting else {
+            return error
+        }
         var error = error
         error.partial = PartialResponse(url: request.url, fields: fields, total: expected, body: body)
         return error
@@ -168,9 +175,6 @@ final class Transfer: @unchecked Sendable {
         fields.keepEndToEnd()
         if isContinued, body.count != expected {
             return .failure(FetchError(.partMismatch, request.url, "the rest of the body has a different length"))
-        }
-        guard request.acceptsFile ? body.completeFile() : body.load() else {
-            return .failure(FetchError(.transport, request.url, Self.lost))
         }
         return .success(
             RawResponse(
@@ -245,7 +249,7 @@ final class Transfer: @unchecked Sendable {
                 .timeout, request.url,
                 "no response within \(seconds(configuration.headerSeconds)) (`fetch.headerSeconds`)")
         }
-        guard now - windowStart >= configuration.stallSeconds else { return nil }
+        guard now - windowStart >= configuration.stallSeconds, !isWriting else { return nil }
         if windowBytes < configuration.leastProgress { return stalled("the body", windowBytes, after: body.count) }
         windowStart = now
         windowBytes = 0
@@ -441,14 +445,35 @@ final class Transfer: @unchecked Sendable {
                 .tooLarge,
                 "the body is longer than \(request.byteLimit) bytes (`limits.bytes`); it was cut off there")
         }
-        guard body.append(piece) else {
-            return fail(.transport, Self.lost)
-        }
+        body.add(piece)
         if reported == 0 || body.count - reported >= 65_536 {
             reported = body.count
             request.onProgress?(body.count, expected)
         }
         return true
+    }
+
+    // MARK: Writing
+
+    /// Whether the next piece has to come again after the write under way.
+    func pauses() -> Bool {
+        isPaused = body.isFull
+        return isPaused
+    }
+
+    /// Begins the write of a part of the body that is due, for another thread; returns nil if no write is due.
+    func nextWrite() -> BodyCollector.Write? { body.nextWrite() }
+
+    /// Begins the last write of a complete body; returns nil once the body is where the request wants it.
+    func lastWrite() -> BodyCollector.Write? {
+        request.acceptsFile ? body.nextWrite(isComplete: true) : body.loading()
+    }
+
+    /// Takes the outcome of a write. Returns false if the body is lost.
+    func take(_ written: BodyCollector.Written, now: Double) -> Bool {
+        // The origin could not send meanwhile.
+        (windowStart, windowBytes) = (now, 0)
+        return body.take(written) || fail(.transport, Self.lost)
     }
 
     private func seconds(_ value: Double) -> String {

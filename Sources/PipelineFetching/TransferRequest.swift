@@ -47,6 +47,8 @@ package struct TransportHooks: Sendable {
     package var addresses: @Sendable (_ host: String, _ port: Int) -> [String]? = { _, _ in nil }
     /// Called with each address that the rule has admitted, just before connecting; false prevents the connection.
     package var dials: @Sendable (_ address: IPAddress, _ port: Int) -> Bool = { _, _ in true }
+    /// Called before each write of a part of a body to a file.
+    package var beforeSpooling: @Sendable () -> Void = {}
     /// The clock of the circuit breaker, in seconds.
     package var now: @Sendable () -> Double = { SystemClock.monotonic.seconds }
 

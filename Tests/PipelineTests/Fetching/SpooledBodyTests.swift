@@ -32,6 +32,12 @@ private func withSpool(
     }
 }
 
+private func write(_ bytes: [UInt8], to path: String) -> Bool {
+    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
+    defer { close(descriptor) }
+    return Glibc.write(descriptor, bytes, bytes.count) == bytes.count
+}
+
 private func names(in folder: String) -> [String] {
     guard let directory = opendir(folder) else { return [] }
     defer { closedir(directory) }
@@ -80,6 +86,65 @@ struct SpooledBodyTests {
             #expect(response.file?.bytes() == long && response.digest == sha256Hex(long))
             #expect(origin.requests.count == 2)
         }
+    }
+
+    @Test(arguments: [false, true])
+    func `a body that waits for the disk holds up no other fetch, and loses no time`(http2: Bool) async throws {
+        let cache = CacheFolder()
+        mkdir(cache.path, 0o755)
+        let authority = try TestAuthority()
+        try #require(write(long, to: authority.folder + "/long"))
+        let secure = try TLSOrigin(try authority.issue("good"), folder: authority.folder, http2: true)
+        let plain = try LoopbackOrigin { .response(200, body: $0.path == "/long" ? long : [65]) }
+        defer { plain.stop() }
+        var configuration = FetchConfiguration()
+        configuration.allowPrivateAddresses = .all
+        configuration.authoritiesFile = authority.certificate
+        configuration.spoolFolder = cache.path
+        configuration.spoolBytes = 100_000
+        configuration.stallSeconds = 1
+        configuration.totalSeconds = 120
+        let disk = BlockingGate()
+        let isWriting = Atomic(false)
+        let received = Atomic(0)
+        defer { disk.open() }
+        var hooks = TransportHooks()
+        hooks.beforeSpooling = {
+            isWriting.store(true, ordering: .releasing)
+            disk.pass()
+        }
+        let transport = CurlTransport(configuration, hooks: hooks)
+        defer {
+            disk.open()
+            transport.shutdown()
+        }
+        var request = FetchRequest(url: try SourceURL(http2 ? secure.url("long") : plain.url("/long")))
+        request.acceptsFile = true
+        let waiting = Task { [request] in
+            try await transport.fetch(request) { count, _ in received.store(count, ordering: .releasing) }
+        }
+        try await waitWhile { !isWriting.load(ordering: .acquiring) }
+        let short = FetchRequest(url: try SourceURL(plain.url("/short")))
+        let rounds = Atomic(0)
+        let began = ContinuousClock.now
+        let others = Task {
+            // Longer than a body may stall.
+            while began.duration(to: .now) < .seconds(3) {
+                _ = try await transport.fetch(short)
+                rounds.add(1, ordering: .relaxed)
+            }
+        }
+        // Without the mend no other fetch ends before the disk has taken the body.
+        try await waitWhile {
+            rounds.load(ordering: .relaxed) < 100 && began.duration(to: .now) < .seconds(20)
+        }
+        #expect(rounds.load(ordering: .relaxed) >= 100)
+        if rounds.load(ordering: .relaxed) == 0 { disk.open() }
+        try await others.value
+        #expect(received.load(ordering: .acquiring) < 1_000_000)
+        disk.open()
+        let response = try await waiting.value
+        #expect(response.file?.bytes() == long && response.digest == sha256Hex(long))
     }
 
     @Test(arguments: ["/absent/folder", "/dev/full"])
