@@ -123,11 +123,15 @@ public final class ImagePipeline: Sendable {
             policy: configuration.policy, names: SourceNames(configuration.fetch.hosts),
             sources: configuration.fetch.sources,
             isShutDown: { isShutDown.isOn })
+        let codings = UndoneCodings(threads: threads) { [limits] (codings, sent) throws(RenderError) in
+            try codings.undone(sent, limit: limits.bytes)
+        }
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: now)
         fetch = FetchStage(
             tiers: tiers, purger: purger, backlog: Backlog("fetches", limit: configuration.queue),
             caching: configuration.caching, freshness: configuration.fetch.hosts.compactMapValues(\.freshness),
             acceptedTypes: configuration.acceptedTypes, byteLimit: configuration.limits.bytes, threads: threads,
+            codings: codings,
             failures: FailureMemory(
                 maxAge: configuration.caching.errorMaxAge, attempts: configuration.caching.errorAttempts),
             // Starting a worker takes about as long as many origins take to answer, so it starts during the fetch.
@@ -139,7 +143,7 @@ public final class ImagePipeline: Sendable {
                 renderer, folder: configuration.cacheFolder, libvips: configuration.libvips, threads: threads),
             quality: configuration.quality, light: configuration.light, effort: configuration.effort,
             outputs: configuration.outputs,
-            limits: configuration.limits, threads: threads,
+            limits: configuration.limits, threads: threads, codings: codings,
             backlog: Backlog("renders", limit: configuration.queue), now: now,
             warn: { [observe] in observe.warn($0, stage: .render) })
         keep = KeepStage(tiers: tiers, caching: configuration.caching, willStore: configuration.willStore)

@@ -5,7 +5,7 @@ import Variants
 
 /// What an origin has coded a body with (`Content-Encoding`, RFC 9110 §8.4), though no request asks for it. Bodies are stored
 /// and passed on as they were sent; renders undo the codings.
-struct ContentCodings: Sendable {
+struct ContentCodings: Sendable, Hashable {
     /// In the order in which they were applied.
     private let names: [String]
 
@@ -16,6 +16,12 @@ struct ContentCodings: Sendable {
         if names.isEmpty { return nil }
     }
 
+    /// Bytes up to which a body may grow by any factor; beyond it, by `mostGrowth`.
+    static let freeGrowth = 1_000_000
+    /// The most that a longer body may be longer without its codings than with them. Drawings, which shrink most, stay
+    /// below it.
+    static let mostGrowth = 20
+
     /// The bytes without the codings. What is a picture already is left alone: some origins name a coding they do not use.
     ///
     /// - Parameter limit: the most bytes, looked at as they come; of two codings, for both together.
@@ -25,15 +31,26 @@ struct ContentCodings: Sendable {
             throw RenderError(.unsupportedFormat, "the origin sent \(names.count) content codings; two are undone")
         }
         var bytes = body
-        var limit = limit
+        let growth = max(Self.freeGrowth, Self.mostGrowth * body.count)
+        var left = min(limit, growth)
         for name in names.reversed() where ImageFormat.recognised(bytes) == nil {
-            bytes = try Self.undone(name, bytes, limit)
-            limit -= bytes.count
+            guard let next = try Self.undone(name, bytes, left) else {
+                let most =
+                    growth < limit
+                    ? "more than \(growth) bytes, and \(Self.mostGrowth) times as many as it was sent with,"
+                    : "more than \(limit) bytes (limits.bytes)"
+                throw RenderError(
+                    .overLimit,
+                    "the body has \(most) without its content coding `\(name)`; it was sent with \(body.count)")
+            }
+            bytes = next
+            left -= bytes.count
         }
         return bytes
     }
 
-    private static func undone(_ name: String, _ body: [UInt8], _ limit: Int) throws(RenderError) -> [UInt8] {
+    /// The bytes without one coding; nil if there are more than `limit`.
+    private static func undone(_ name: String, _ body: [UInt8], _ limit: Int) throws(RenderError) -> [UInt8]? {
         let coding: Int
         switch name {
         case "gzip", "x-gzip": coding = ccodings_gzip
@@ -58,12 +75,7 @@ struct ContentCodings: Sendable {
                 bytes += piece[..<count]
             }
         }
-        guard bytes.count <= limit else {
-            throw RenderError(
-                .overLimit,
-                "the body has more than \(limit) bytes (limits.bytes) without its content coding `\(name)`; "
-                    + "it was sent with \(body.count)")
-        }
+        guard bytes.count <= limit else { return nil }
         guard result == ccodings_end else {
             throw RenderError(
                 .undecodable, "the body is damaged: it is not whole, or not coded with `\(name)` as the origin says")
@@ -73,21 +85,19 @@ struct ContentCodings: Sendable {
 }
 
 extension EntryBody {
-    /// The bytes of a picture that came with these fields. Blocks.
-    func picture(_ fields: [HeaderField], limit: Int) throws(RenderError) -> [UInt8] {
-        let bytes: [UInt8]
+    /// The bytes as they were sent. Blocks.
+    func sent() throws(RenderError) -> [UInt8] {
         switch self {
-        case .bytes(let given): bytes = given
+        case .bytes(let bytes): return bytes
         case .file(let file):
             guard let read = file.bytes() else { throw RenderError(.undecodable, Self.lost) }
-            bytes = read
+            return read
         }
-        return try ContentCodings(fields)?.undone(bytes, limit: limit) ?? bytes
     }
 
     /// `probe`, of a body that came with these fields. Blocks.
     func probe(_ fields: [HeaderField], limit: Int) throws(RenderError) -> ImageHeader {
-        guard ContentCodings(fields) != nil else { return try probe() }
-        return try ImageHeader.probe(picture(fields, limit: limit))
+        guard let codings = ContentCodings(fields) else { return try probe() }
+        return try ImageHeader.probe(codings.undone(sent(), limit: limit))
     }
 }

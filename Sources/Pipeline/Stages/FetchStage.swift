@@ -16,6 +16,7 @@ struct FetchStage: Sendable {
     /// Of a body without its content coding.
     let byteLimit: Int
     let threads: OwnedThreads
+    let codings: UndoneCodings
     let failures: FailureMemory
     /// Called when the origin is asked for an original that will have to be rendered.
     let willRender: @Sendable () -> Void
@@ -210,15 +211,12 @@ struct FetchStage: Sendable {
         guard admitted.purpose == .image, original.record.response.isOK else { return nil }
         do throws(PipelineError) { try check(original, admitted) } catch { return error }
         guard original.record.header == nil, let body = original.body else { return nil }
-        let failure = await threads.run { () -> RenderError? in
-            do throws(RenderError) {
-                _ = try body.probe(original.record.response.fields, limit: byteLimit)
-                return nil
-            } catch {
-                return error
-            }
+        do throws(RenderError) {
+            _ = try await codings.header(body, original.record.digest, original.record.response.fields)
+            return nil
+        } catch {
+            return PipelineError(error, source: admitted.displayName)
         }
-        return failure.map { PipelineError($0, source: admitted.displayName) }
     }
 
     /// Forgets the failures before a response of which a variant could be made.
@@ -281,24 +279,21 @@ struct FetchStage: Sendable {
     func record(
         of response: FetchedResponse, as stored: StoredResponse, _ admitted: AdmittedRequest, finalURL: String? = nil
     ) async throws(PipelineError) -> OriginalRecord {
-        guard let file = response.file else {
+        if response.file == nil, ContentCodings(stored.fields) == nil {
             return record(
                 of: response.body, response: stored, milliseconds: response.milliseconds, source: admitted.source,
                 finalURL: finalURL, digest: response.digest)
         }
-        let body = EntryBody.file(file)
-        let (digest, header) = await threads.run {
-            let isImage = stored.isOK
-            return (
-                response.digest ?? body.digest(),
-                isImage ? try? body.probe(stored.fields, limit: byteLimit) : nil
-            )
-        }
+        let body = response.file.map { EntryBody.file($0) } ?? .bytes(response.body)
+        var digest = response.digest
+        if digest == nil { digest = await threads.run { body.digest() } }
         guard let digest else {
             throw PipelineError(.fetchFailed, "\(admitted.displayName): \(EntryBody.lost)")
         }
+        let header = stored.isOK ? try? await codings.header(body, digest, stored.fields) : nil
         return OriginalRecord(
-            source: admitted.source, response: stored, digest: digest, length: file.count, header: header,
+            source: admitted.source, response: stored, digest: digest,
+            length: response.file?.count ?? response.body.count, header: header,
             fetchMilliseconds: response.milliseconds, finalURL: finalURL)
     }
 

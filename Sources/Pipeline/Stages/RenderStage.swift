@@ -12,6 +12,7 @@ struct RenderStage: Sendable {
     let outputs: OutputDefaults
     let limits: RenderLimits
     let threads: OwnedThreads
+    let codings: UndoneCodings
     let backlog: Backlog
     /// Unix seconds.
     let now: @Sendable () -> Double
@@ -132,23 +133,19 @@ struct RenderStage: Sendable {
             outcome: outcome)
     }
 
-    /// A coded body, undone now to learn how long it is, and again when its render begins, so that queued renders take no
-    /// memory.
+    /// A coded body, undone now to learn how long it is. If it is too long to be kept, it is undone again when its render
+    /// begins, so that queued renders take no memory.
     private func coded(_ original: Original) async throws(RenderError) -> EncodedBytes {
-        let (body, fields, limit) = (original.body, original.record.response.fields, limits.bytes)
-        let count = try await threads.result { () throws(RenderError) in
-            try body?.picture(fields, limit: limit).count ?? 0
-        }
-        return EncodedBytes(count: count) { try? body?.picture(fields, limit: limit) }
+        let (fields, digest) = (original.record.response.fields, original.record.digest)
+        guard let body = original.body else { return EncodedBytes([]) }
+        let count = try await codings.picture(body, digest, fields).count
+        return EncodedBytes(count: count) { [codings] in codings.pictureAgain(body, digest, fields) }
     }
 
     /// The bytes without content codings.
     private func picture(_ original: Original) async throws(RenderError) -> [UInt8] {
-        let fields = original.record.response.fields
-        if case .bytes(let bytes)? = original.body, ContentCodings(fields) == nil { return bytes }
-        return try await threads.result { () throws(RenderError) in
-            try original.body?.picture(fields, limit: limits.bytes) ?? []
-        }
+        guard let body = original.body else { return [] }
+        return try await codings.picture(body, original.record.digest, original.record.response.fields)
     }
 
     /// The original with its header. If its record has none, and its body is in a file or coded, the body is read on a
@@ -159,9 +156,7 @@ struct RenderStage: Sendable {
         if case .bytes = body, ContentCodings(fields) == nil { return original }
         do throws(RenderError) {
             var original = original
-            original.record.header = try await threads.result { () throws(RenderError) in
-                try body.probe(fields, limit: limits.bytes)
-            }
+            original.record.header = try await codings.header(body, original.record.digest, fields)
             return original
         } catch {
             throw PipelineError(error, source: admitted.displayName)

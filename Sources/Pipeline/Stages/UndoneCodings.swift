@@ -1,0 +1,104 @@
+import HTTPCaching
+import PipelineCaching
+import PipelineSupport
+import Synchronization
+import Variants
+
+/// Bodies without their content codings. Each is undone once for all requests that want it at a time, on a thread that
+/// nothing else waits for, and the results of the last ones are kept, errors included.
+final class UndoneCodings: Sendable {
+    typealias Outcome = Result<[UInt8], RenderError>
+    typealias Undo = @Sendable (_ codings: ContentCodings, _ sent: [UInt8]) throws(RenderError) -> [UInt8]
+
+    /// A body and what it was coded with.
+    private struct Key: Hashable {
+        var digest: String
+        var codings: ContentCodings
+    }
+
+    private struct State {
+        var kept: [Key: Outcome] = [:]
+        /// The keys of `kept`, oldest first.
+        var order: [Key] = []
+        var byteCount = 0
+        var waiting: [Key: [CheckedContinuation<Outcome, Never>]] = [:]
+        var thread: OwnedThreads?
+    }
+
+    /// The most results and the most of their bytes that are kept.
+    private static let (countLimit, byteLimit) = (1024, 32 << 20)
+
+    private let threads: OwnedThreads
+    private let undo: Undo
+    private let state = Mutex(State())
+
+    /// - Parameter threads: read files.
+    init(threads: OwnedThreads, undo: @escaping Undo) { (self.threads, self.undo) = (threads, undo) }
+
+    /// The bytes of a picture that came with these fields.
+    ///
+    /// - Parameter digest: of the body as it was sent.
+    func picture(_ body: EntryBody, _ digest: String, _ fields: [HeaderField]) async throws(RenderError) -> [UInt8] {
+        guard let codings = ContentCodings(fields) else {
+            if case .bytes(let bytes) = body { return bytes }
+            return try await threads.result { () throws(RenderError) in try body.sent() }
+        }
+        let key = Key(digest: digest, codings: codings)
+        let outcome = await withCheckedContinuation { continuation in
+            let (known, thread) = state.withLock { state -> (Outcome?, OwnedThreads?) in
+                if let known = state.kept[key] { return (known, nil) }
+                state.waiting[key, default: []].append(continuation)
+                guard state.waiting[key]?.count == 1 else { return (nil, nil) }
+                let thread = state.thread ?? OwnedThreads(count: 1)
+                state.thread = thread
+                return (nil, thread)
+            }
+            if let known { continuation.resume(returning: known) }
+            thread?.submit { [self] in settle(key, body) }
+        }
+        return try outcome.get()
+    }
+
+    /// The same at once, if it is kept, or undone in place; blocks. nil if it fails.
+    func pictureAgain(_ body: EntryBody, _ digest: String, _ fields: [HeaderField]) -> [UInt8]? {
+        guard let codings = ContentCodings(fields) else { return try? body.sent() }
+        // Errors were reported when the bytes were first wanted.
+        if let known = state.withLock({ $0.kept[Key(digest: digest, codings: codings)] }) { return try? known.get() }
+        return try? undo(codings, body.sent())
+    }
+
+    /// The header of a body that came with these fields.
+    func header(
+        _ body: EntryBody, _ digest: String, _ fields: [HeaderField]
+    ) async throws(RenderError) -> ImageHeader {
+        if case .file = body, ContentCodings(fields) == nil {
+            return try await threads.result { () throws(RenderError) in try body.probe() }
+        }
+        return try ImageHeader.probe(await picture(body, digest, fields))
+    }
+
+    private func settle(_ key: Key, _ body: EntryBody) {
+        var isLasting = false
+        let outcome = Outcome { () throws(RenderError) in
+            let sent = try body.sent()
+            isLasting = true
+            return try undo(key.codings, sent)
+        }
+        if case .failure(let error) = outcome, error.code == .overBudget { isLasting = false }
+        let waiting = state.withLock { state in
+            if isLasting { Self.keep(outcome, for: key, &state) }
+            return state.waiting.removeValue(forKey: key) ?? []
+        }
+        for continuation in waiting { continuation.resume(returning: outcome) }
+    }
+
+    private static func keep(_ outcome: Outcome, for key: Key, _ state: inout State) {
+        let bytes = { (outcome: Outcome?) in (try? outcome?.get().count) ?? 0 }
+        guard bytes(outcome) <= byteLimit, state.kept.updateValue(outcome, forKey: key) == nil else { return }
+        state.order.append(key)
+        state.byteCount += bytes(outcome)
+        while state.order.count > countLimit || state.byteCount > byteLimit {
+            state.byteCount -= bytes(state.kept.removeValue(forKey: state.order.removeFirst()))
+        }
+    }
+}
