@@ -241,7 +241,9 @@ final class Conversation: Sendable {
     private static func merged(
         _ stored: [(name: String, value: String)], _ new: [(name: String, value: String)]
     ) -> [(name: String, value: String)] {
-        let changed = new.filter { $0.name.lowercased() != "content-length" }
+        let changed = new.filter {
+            !["content-length", "content-type", "content-encoding", "content-range"].contains($0.name.lowercased())
+        }
         let names = Set(changed.map { $0.name.lowercased() })
         return stored.filter { !names.contains($0.name.lowercased()) } + changed
     }
