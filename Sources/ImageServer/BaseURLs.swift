@@ -75,9 +75,6 @@ public struct BaseURLs: Sendable, Hashable {
         package var folder: OpenFolder?
     }
 
-    /// Why folders are not there, for the log; each text is returned once.
-    package func takeNotices() -> [String] { folders.compactMap { $0.takeNotice() } }
-
     /// The names of folders.
     var folders: [OpenFolder] {
         bases.values.compactMap { if case .folder(let folder) = $0 { folder } else { nil } }.sorted {

@@ -376,7 +376,7 @@ public struct Site: Sendable {
             refusals.report(problem, of: request, settings.baseURLs, pipeline.warn)
         }
         if problem.kind == .originFailed {
-            for notice in settings.baseURLs.takeNotices() { pipeline.warn(notice) }
+            for notice in settings.baseURLs.folders.compactMap({ $0.takeNotice() }) { pipeline.warn(notice) }
         }
         return problem.response(variesByAccept: variesByAccept, showsAll: isOperator(request), now: now())
     }

@@ -32,16 +32,12 @@ package final class OpenFolder: Sendable, Hashable {
     /// - Parameters:
     ///   - name: what stands before the colon.
     ///   - followsLinks: whether symbolic links may lead to other places below the folder.
-    /// - Throws: why it cannot be opened or read, also if the kernel cannot confine paths. If the folder does not exist,
-    ///   `takeNotice` returns a warning instead, and the folder is used once it exists.
+    /// - Throws: why it cannot be opened or read, also if the kernel cannot confine paths.
     package init(_ name: String, at path: String, followsLinks: Bool) throws(LocalFile.Failure) {
         self.name = name
         self.path = path
         self.followsLinks = followsLinks
-        do throws(LocalFile.Failure) { state = Mutex(State(root: try Root(path))) } catch {
-            guard error.isMissing else { throw error }
-            state = Mutex(State(notice: OpenFolder.notice(name, error)))
-        }
+        state = Mutex(State(root: try Root(path)))
     }
 
     /// An open folder.
@@ -82,13 +78,10 @@ package final class OpenFolder: Sendable, Hashable {
             state.withLock { $0 = State(root: root) }
             return root
         } catch {
-            state.withLock { if $0.root != nil { $0 = State(notice: Self.notice(name, error)) } }
+            let notice = "`\(name)`: \(error.message); requests fail until the folder is there again"
+            state.withLock { if $0.root != nil { $0 = State(notice: notice) } }
             throw LocalFile.Failure(isMissing: false, message: "\(name):\(path): the folder `\(name)` is not there")
         }
-    }
-
-    private static func notice(_ name: String, _ error: LocalFile.Failure) -> String {
-        "`\(name)`: \(error.message); requests fail until the folder is there again"
     }
 
     /// Returns why the folder is gone, for the log. Each time that it goes, only the first call returns a text.

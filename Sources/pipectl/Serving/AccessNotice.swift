@@ -16,7 +16,7 @@ enum AccessNotice {
         "write `NAME: KEY` to a file, KEY from `openssl rand -hex 32`, and set keysFile to it (docs/signing.md); or set "
         + "allowUnsigned=true to serve everybody who can connect"
 
-    /// Settings that together admit more than they seem to, and folders that are not there.
+    /// Settings that together admit more than they seem to.
     ///
     /// - Parameters:
     ///   - site: what the server answers, and to whom.
@@ -55,7 +55,7 @@ enum AccessNotice {
                 "pipectl: there are no keys, so only this machine is served, and not through a proxy; to open it up, "
                     + remedy
             ] : []
-        return notice + (warnings + site.baseURLs.takeNotices()).map { "pipectl: warning: " + $0 }
+        return notice + warnings.map { "pipectl: warning: " + $0 }
     }
 }
 

@@ -131,29 +131,20 @@ extension CommandTests {
             #expect(lines.count == 2, "\(ended.errors)")
         }
 
-        @Test func `an argument that is no folder is an error at the start`() async throws {
+        @Test func `a folder that is not there is an error at the start`() async throws {
             let folder = ScratchFolder()
-            let ended = try await ChildProgram.run(
-                ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache"), folder("none")], folder: folder.path)
-            #expect(ended.exit == 2, "\(ended.errors)")
-            let words = "there is no folder \(folder("none")); write `pipectl serve FOLDER`"
-            #expect(ended.errors.contains(words), "\(ended.errors)")
-        }
-
-        @Test func `a folder of the settings that is not there at the start is a warning, and is served once it is`()
-            async throws
-        {
-            let folder = try Self.pictures()
-            let (path, away) = (folder("my pictures"), folder("away"))
-            rename(path, away)
-            let server = try await RunningServer.start(
-                [#"baseURLs={"pictures":"file://\#(path.replacing(" ", with: "%20"))"}"#], folder: folder)
-            #expect(try await server.ask(RunningServer.variant("png", "pictures:a.jpg")).status == 502)
-            rename(away, path)
-            #expect(try await server.ask(RunningServer.original("pictures:a.jpg")).status == 200)
-            let ended = await server.stop()
-            let lines = ended.errors.split(separator: "\n").filter { $0.contains("my pictures: No such file") }
-            #expect(ended.exit == 0 && lines.count == 1, "\(ended.errors)")
+            for (arguments, words) in [
+                ([folder("none")], "there is no folder \(folder("none")); write `pipectl serve FOLDER`"),
+                (
+                    ["--set", #"baseURLs={"a":"file://\#(folder("none"))"}"#],
+                    "`baseURLs`: `a`: \(folder("none")): No such file or directory"
+                ),
+            ] {
+                let ended = try await ChildProgram.run(
+                    ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache")] + arguments, folder: folder.path)
+                #expect(ended.exit == 2, "\(ended.errors)")
+                #expect(ended.errors.contains(words), "\(ended.errors)")
+            }
         }
     }
 }
