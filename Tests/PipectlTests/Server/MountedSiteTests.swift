@@ -105,7 +105,7 @@ extension CommandTests {
             let origin = try LoopbackOrigin { request in
                 let body = request.path == "/large" ? large : Array("body".utf8)
                 var head = "HTTP/1.1 200 OK\r\nContent-Type: image/x\r\nCache-Control: max-age=600\r\n"
-                head += "X-Part: a=1\r\nX-Part: b=2\r\nContent-Length: \(body.count)\r\nX-Name: caf"
+                head += "Content-Language: de\r\nContent-Language: en\r\nContent-Length: \(body.count)\r\nWarning: caf"
                 return OriginReply(
                     parts: [.bytes(Array(head.utf8) + [0xE9] + Array("\r\n\r\n".utf8) + body)], keepsAlive: true)
             }
@@ -114,10 +114,10 @@ extension CommandTests {
                 for _ in 0..<2 {
                     let small = try await site.ask(RunningServer.original(origin.url("/small")))
                     #expect(small.status == 200 && small.text == "body")
-                    #expect(small.values("x-part") == ["a=1", "b=2"])
+                    #expect(small.values("content-language") == ["de", "en"])
                     // Hummingbird takes what is no UTF-8 for U+FFFD.
-                    #expect(small["x-name"]?.hasPrefix("caf") == true)
-                    if server == .pipectl { #expect(small["x-name"] == "caf\u{E9}") }
+                    #expect(small["warning"]?.hasPrefix("caf") == true)
+                    if server == .pipectl { #expect(small["warning"] == "caf\u{E9}") }
                     let got = try await site.ask(RunningServer.original(origin.url("/large")))
                     #expect(got.status == 200 && sha256Hex(got.body) == sha256Hex(large))
                 }
