@@ -35,12 +35,12 @@ extension CommandTests {
                 ["baseURLs={\"pictures\":\"file://\(folder("pictures"))\"}"], folder: folder, files: files)
             var crowd: [RawClient] = []
             for number in 0..<(files + 300) {
-                crowd.append(try await RawClient.connect(server.port, from: "127.0.0.\(2 + number % 4)"))
+                crowd.append(try await RawClient.connect(server.port, from: "127.0.0.\(2 + number % 3)"))
             }
             var readers: [RawClient] = []
             for number in 0..<40 {
                 let reader = try await RawClient.connect(
-                    server.port, from: "127.0.0.\(2 + number % 4)", reads: false)
+                    server.port, from: "127.0.0.\(2 + number % 3)", reads: false)
                 reader.send(RunningServer.head(RunningServer.original("pictures:long.bmp")))
                 reader.read()
                 readers.append(reader)
