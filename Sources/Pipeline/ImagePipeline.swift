@@ -94,7 +94,7 @@ public final class ImagePipeline: Sendable {
         purger = Purger(tiers: tiers, feed: feed)
         pressure =
             configuration.yieldsToMemoryPressure && isLarge
-            ? MemoryPressure(MemoryPressure.opened(MachineMemory.pressureFiles)) { _ = tiers.reduceMemory(to: 0.5) }
+            ? MemoryPressure(MemoryPressure.opened(MachineMemory.pressureFiles)) { tiers.yieldMemory() }
             : nil
         let origins = RetryingTransport(CurlTransport(fetching), configuration: fetching)
         var files = FileTransport(byteLimit: configuration.limits.bytes, threads: threads)

@@ -148,6 +148,11 @@ struct MemoryTierTests {
                 #expect(try await other.respond(to: request).outcome == outcome)
                 #expect(try await other.respond(to: original).outcome == outcome)
             }
+            other.tiers.yieldMemory()
+            #expect(other.memoryStatistics.variants.entries == 1)
+            other.tiers.yieldMemory(least: 1)
+            #expect(other.memoryStatistics.variants.entries == 0)
+            #expect(try await other.respond(to: request).outcome == .disk)
             #expect(other.reduceMemory() > 0 && other.memoryStatistics.variants.entries == 0)
             #expect(try await other.respond(to: request).outcome == .disk)
             await other.shutdown()
