@@ -81,7 +81,7 @@ public struct FetchConfiguration: Sendable, Hashable {
     /// The bytes of a body that an attempt must add to count as progress.
     var leastProgress: Int { max(1, Int(Double(stallRate) * stallSeconds)) }
 
-    /// Seconds after which a connection fails whose peer acknowledges nothing: the longest limit of a transfer.
+    /// Seconds without an acknowledgement after which a connection fails: the longest limit of a transfer.
     var acknowledgementSeconds: Double { min(max(headerSeconds, totalSeconds, 1), 86_400) }
 
     /// `totalSeconds`, or infinity without a limit.

@@ -1,7 +1,7 @@
 import PipelineSupport
 import HTTPCaching
 
-/// A response as it came over one connection, before redirects are followed.
+/// A response to one request, before redirects are followed.
 struct RawResponse: Sendable {
     var status: Int
     var fields: [HeaderField]
@@ -30,9 +30,9 @@ struct TransferRequest: Sendable {
     var onInterim: InterimObserver?
     /// The part of the response at `url` that an earlier attempt received.
     var resuming: PartialResponse?
-    /// The settings of the origin, if it has any of its own.
+    /// The settings for this origin, if there are any.
     var host: HostSettings?
-    /// What to sign the request with.
+    /// The credentials that sign the request.
     var signature: RequestSignature?
     /// Whether the host may have a private address.
     var isTrusted = false

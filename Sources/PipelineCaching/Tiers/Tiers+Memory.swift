@@ -11,7 +11,7 @@ extension Tiers {
 
     /// Frees half of what memory holds when the machine is short of memory.
     ///
-    /// - Parameter least: bytes below which the caches stay as they are, because freeing so little would not help.
+    /// - Parameter least: bytes below which nothing is freed, because it would not help.
     package func yieldMemory(least: Int = 16_000_000) {
         let counters = [memory.records.counters, memory.originals.counters, memory.variants.counters, pixels.counters]
         if counters.reduce(0, { $0 + $1.bytes }) >= least { _ = reduceMemory(to: 0.5) }

@@ -78,7 +78,7 @@ extension CommandTests {
                 shown.append((file, String(decoding: try #require(ScratchFolder.bytes(at: file)), as: UTF8.self)))
             }
             for (name, text) in shown {
-                // Also in the form of an `Authorization` field.
+                // Basic authentication sends it in Base64.
                 let at = text.firstRange(of: "PLANTED") ?? text.firstRange(of: Base64.text(Array("user:PLANTED0".utf8)))
                 let near = at.map { text[..<$0.lowerBound].suffix(200) + text[$0.lowerBound...].prefix(80) }
                 #expect(near == nil, "\(name.prefix(60)): \(near ?? "")")
