@@ -19,25 +19,21 @@ let package = Package(
     products: [
         .library(name: "Variants", targets: ["Variants"]),
         .library(name: "Pipeline", targets: ["Pipeline"]),
+        .library(name: "PipelineFoundation", targets: ["PipelineFoundation"]),
         .library(name: "PipelineService", targets: ["PipelineService"]),
         .library(name: "CacheTierConformance", targets: ["CacheTierConformance"]),
         .library(name: "TransportConformance", targets: ["TransportConformance"]),
         .library(name: "ImageServer", targets: ["ImageServer"]),
         .executable(name: "pipectl", targets: ["pipectl"]),
     ],
-    traits: [
-        .trait(
-            name: "TLS", description: "`pipectl serve` speaks TLS and HTTP/2 (the settings server.tls, server.http2)")
-    ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
+        .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
-        .package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"),
-        .package(url: "https://github.com/apple/swift-nio-ssl", from: "2.37.6"),
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ] + documentation,
     targets: [
@@ -59,7 +55,10 @@ let package = Package(
         .target(
             name: "Variants", dependencies: ["PipelineSupport", "CResample", "CSandbox", "CVips", "CWebP"],
             swiftSettings: settings),
-        .target(name: "HTTPCaching", swiftSettings: settings),
+        .target(
+            name: "HTTPCaching",
+            dependencies: [.product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers")],
+            swiftSettings: settings),
         .target(
             name: "PipelineFetching",
             dependencies: [
@@ -84,6 +83,7 @@ let package = Package(
                 .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
             swiftSettings: settings),
+        .target(name: "PipelineFoundation", dependencies: ["Pipeline"], swiftSettings: settings),
         .target(
             name: "PipelineService",
             dependencies: ["Pipeline", .product(name: "ServiceLifecycle", package: "swift-service-lifecycle")],
@@ -104,9 +104,6 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOHTTP2", package: "swift-nio-http2", condition: .when(traits: ["TLS"])),
-                .product(name: "NIOSSL", package: "swift-nio-ssl", condition: .when(traits: ["TLS"])),
-                .product(name: "NIOTLS", package: "swift-nio", condition: .when(traits: ["TLS"])),
             ],
             swiftSettings: settings),
         .executableTarget(
@@ -122,19 +119,19 @@ let package = Package(
         .executableTarget(
             name: "sample-origin", dependencies: ["TestSupport"], path: "samples/Origin", swiftSettings: settings),
         .executableTarget(
-            name: "thumbnail-folder", dependencies: ["Pipeline", "Variants"],
+            name: "thumbnail-folder", dependencies: ["Pipeline"],
             path: "samples/programs/ThumbnailFolder", packageAccess: false, swiftSettings: settings),
         .executableTarget(
-            name: "print-events", dependencies: ["Pipeline", "Variants"],
+            name: "print-events", dependencies: ["Pipeline"],
             path: "samples/programs/PrintEvents", packageAccess: false, swiftSettings: settings),
         .executableTarget(
-            name: "masked-frames", dependencies: ["Pipeline", "Variants"],
+            name: "masked-frames", dependencies: ["Pipeline"],
             path: "samples/programs/MaskedFrames", packageAccess: false, swiftSettings: settings),
         .executableTarget(
-            name: "scrolling-list", dependencies: ["Pipeline", "Variants"],
+            name: "scrolling-list", dependencies: ["Pipeline"],
             path: "samples/programs/ScrollingList", packageAccess: false, swiftSettings: settings),
         .executableTarget(
-            name: "job-worker", dependencies: ["Pipeline", "Variants"],
+            name: "job-worker", dependencies: ["Pipeline"],
             path: "samples/programs/JobWorker", packageAccess: false, swiftSettings: settings),
         .executableTarget(name: "refused-calls", path: "Tests/RefusedCalls"),
         .target(name: "FaultyCalls", path: "Tests/FaultyCalls", linkerSettings: [.linkedLibrary("dl")]),
@@ -156,7 +153,7 @@ let package = Package(
         ),
         .target(
             name: "CacheTierConformance",
-            dependencies: ["CCrypto", "Pipeline"], path: "Tests/CacheTierConformance", packageAccess: false,
+            dependencies: ["CCrypto", "Pipeline"], path: "Tests/CacheTierConformance",
             swiftSettings: settings),
         .target(
             name: "TransportConformance", dependencies: ["Pipeline"], path: "Tests/TransportConformance",
@@ -169,7 +166,9 @@ let package = Package(
             name: "PipelineTests",
             dependencies: [
                 "CacheTierConformance", "HTTPCaching", "Pipeline", "PipelineCaching", "PipelineFetching",
-                "PipelineService", "PipelineSupport", "TransportConformance", "Variants", "CChecksum", "TestSupport",
+                "PipelineFoundation", "PipelineService", "PipelineSupport", "TransportConformance", "Variants",
+                "CChecksum",
+                "TestSupport",
                 .product(name: "InMemoryLogging", package: "swift-log"),
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
                 .product(name: "Logging", package: "swift-log"),
@@ -185,6 +184,7 @@ let package = Package(
                 "TestSupport", "Variants",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
                 .product(name: "InMemoryTracing", package: "swift-distributed-tracing"),
+                .product(name: "NIOEmbedded", package: "swift-nio"),
                 .product(name: "Tracing", package: "swift-distributed-tracing"),
             ],
             swiftSettings: settings),
@@ -193,6 +193,7 @@ let package = Package(
             dependencies: [
                 "pipectl", "HTTPCaching", "ImageServer", "ImageServerNIO", "PipelineFleet", "PipelineSupport",
                 "TestSupport", "CSQLite",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "NIOCore", package: "swift-nio"), .product(name: "NIOPosix", package: "swift-nio"),
             ],
             swiftSettings: settings),

@@ -4,7 +4,7 @@ import PackageDescription
 let package = Package(
     name: "examples",
     dependencies: [
-        // A program outside this repository depends on its URL and a version.
+        // A package outside this repository depends on the repository's URL and a version.
         .package(name: "image-pipeline", path: ".."),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.1"),
@@ -20,7 +20,7 @@ let package = Package(
                 .product(name: "Variants", package: "image-pipeline"),
             ],
             path: "hummingbird"),
-        // Signs paths without the library, as docs/signing.md describes it.
+        // Signs paths without the library, as described in docs/signing.md.
         .executableTarget(
             name: "sign-path", dependencies: [.product(name: "Crypto", package: "swift-crypto")], path: "sign-path"),
     ]

@@ -1,7 +1,6 @@
-// Budgets, policies and purges of the caches.
+// Cache budgets, policies and purges.
 
 import Pipeline
-import Variants
 
 // snippet.budgets
 var configuration = PipelineConfiguration()
@@ -13,14 +12,14 @@ configuration.disk.freeSpace = 10_000_000_000
 // snippet.end
 
 // snippet.lifetimes
-configuration.caching.defaultMaxAge = 3600
-configuration.caching.errorMaxAge = 10
+configuration.caching.defaultMaxAge = .seconds(3600)
+configuration.caching.errorMaxAge = .seconds(10)
 // snippet.end
 
 // snippet.hook
 configuration.willStore = { candidate in
     if candidate.source.hasPrefix("https://previews.example/") { return false }
-    candidate.lifetime = 86_400
+    candidate.lifetime = .seconds(86_400)
     return true
 }
 // snippet.end
@@ -32,16 +31,16 @@ var request = ImageRequest(.file("samples/originals/dusk-2mp.jpg"), recipe: reci
 request.policy = .revalidate
 request.storage = [.variantsInMemory, .variantsOnDisk]
 let response = try await pipeline.respond(to: request)
-print(response.outcome.rawValue, response.originalOutcome.rawValue, response.isStale)
+print(response.outcome, response.originalOutcome?.rawValue ?? "not needed", response.isStale)
 // snippet.end
 
-// What was answered is stored behind the answer; a purge would void what is still queued.
+// Responses are stored after they are returned. A purge would discard queued entries.
 await pipeline.drain()
 
 // snippet.purge
-let one = try await pipeline.purge(ImageSource("https://example.org/photo.jpg"))
-let folder = try await pipeline.purge(SourceSelection(prefix: "https://example.org/img/"))
-let host = try await pipeline.purge(SourceSelection(host: "example.org"))
+let one = try await pipeline.purge(.source("https://example.org/photo.jpg"))
+let folder = try await pipeline.purge(.prefix("https://example.org/img/"))
+let host = try await pipeline.purge(.host("example.org"))
 print(one.variants + folder.variants + host.variants, "variants removed")
 // snippet.end
 

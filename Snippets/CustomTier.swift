@@ -1,21 +1,17 @@
-// A cache tier of your own, behind memory and the cache folder.
+// A custom cache tier behind memory and the cache folder.
 
 import CacheTierConformance
 import Pipeline
 
 // snippet.tier
-/// Keeps entries in dictionaries; stands for a client of a service that several machines share.
+/// Keeps entries in dictionaries. A real tier would be a client of a service that several machines share.
 actor SharedTier: CacheTier {
     nonisolated let name = TierName("shared")
     private var records: [String: [OriginalRecord]] = [:]
     private var originals: [String: [UInt8]] = [:]
     private var variants: [String: (entry: VariantEntry, body: [UInt8])] = [:]
-    /// The digests that each source has had, by which a purge finds its variants.
+    /// The digests of each source's originals, by which a purge finds their variants.
     private var digests: [String: Set<String>] = [:]
-    private var mark = PurgeMark(1)
-    private var purged: [String: PurgeMark] = [:]
-    /// Changes with an older mark are void, whatever they belong to.
-    private var floor = PurgeMark(0)
     // snippet.end
 
     // snippet.find
@@ -37,7 +33,6 @@ actor SharedTier: CacheTier {
         for change in changes {
             switch change.kind {
             case .original(let record, let body):
-                guard isCurrent(change.mark, [record.source, record.digest]) else { continue }
                 put(record)
                 switch body {
                 case .bytes(let bytes): originals[record.digest] = bytes
@@ -45,13 +40,11 @@ actor SharedTier: CacheTier {
                 case nil: break
                 }
             case .freshened(let record):
-                let isThere = records[record.source]?.contains { $0.response.selecting == record.response.selecting }
-                if isThere == true, isCurrent(change.mark, [record.source, record.digest]) { put(record) }
-            case .removedRecord(let source, let selecting):
-                let kept = records[source, default: []].filter { $0.response.selecting != selecting }
-                records[source] = kept.isEmpty ? nil : kept
+                if records[record.source]?.contains(where: record.hasSameSelection) == true { put(record) }
+            case .removedRecord(let record):
+                let kept = others(than: record)
+                records[record.source] = kept.isEmpty ? nil : kept
             case .variant(let entry, let body, let source):
-                guard isCurrent(change.mark, [entry.originalDigest, source ?? ""]) else { continue }
                 variants[entry.key] = (entry, body)
                 if let source { digests[source, default: []].insert(entry.originalDigest) }
             }
@@ -59,24 +52,21 @@ actor SharedTier: CacheTier {
     }
 
     private func put(_ record: OriginalRecord) {
-        let others = records[record.source, default: []].filter { $0.response.selecting != record.response.selecting }
-        records[record.source] = ([record] + others).sorted { $0.response.responseTime > $1.response.responseTime }
+        records[record.source] = ([record] + others(than: record)).sorted {
+            $0.response.responseTime > $1.response.responseTime
+        }
         digests[record.source, default: []].insert(record.digest)
     }
 
-    private func isCurrent(_ mark: PurgeMark, _ names: [String]) -> Bool {
-        mark >= floor && names.allSatisfy { mark >= purged[$0] ?? floor }
+    private func others(than record: OriginalRecord) -> [OriginalRecord] {
+        records[record.source, default: []].filter { !$0.hasSameSelection(as: record) }
     }
     // snippet.end
 
     // snippet.purge
-    func purge(_ selection: PurgeSelection) -> PurgeResult {
-        mark = PurgeMark(mark.rawValue + 1)
+    func purge(_ selection: EntrySelection) -> PurgeResult {
         var result = PurgeResult()
-        result.mark = mark
-        let sources = digests.keys.filter {
-            selection.sources.contains($0) || selection.matching?.contains($0) == true
-        }
+        let sources = digests.keys.filter(selection.contains)
         result.digests = sources.reduce(into: selection.digests) { $0.formUnion(digests[$1] ?? []) }
         for source in sources {
             result.records += records.removeValue(forKey: source)?.count ?? 0
@@ -90,16 +80,7 @@ actor SharedTier: CacheTier {
             variants[key] = nil
             result.variants += 1
         }
-        for name in selection.sources.union(sources).union(result.digests) { purged[name] = mark }
-        // The names that a prefix covers are not known in advance: it voids all work begun before.
-        if selection.matching != nil { floor = mark }
         return result
-    }
-
-    func purges(since mark: PurgeMark?) -> PurgeLog {
-        guard let mark else { return PurgeLog(mark: self.mark, names: []) }
-        if mark < floor { return PurgeLog(mark: self.mark, names: nil) }
-        return PurgeLog(mark: self.mark, names: Set(purged.filter { $0.value > mark }.keys))
     }
     // snippet.end
 
@@ -122,7 +103,7 @@ for check in CacheTierConformance.checks {
 let tier = SharedTier()
 var placement = TierPlacement(tier)
 placement.deadline = .milliseconds(100)
-placement.calls = 32
+placement.maxConcurrentCalls = 32
 
 var configuration = PipelineConfiguration()
 configuration.tiers = [placement]
@@ -134,6 +115,6 @@ await pipeline.shutdown()
 // snippet.restart
 let next = try ImagePipeline(configuration)
 let response = try await next.image(for: "samples/originals/dusk-2mp.jpg", recipe: "thumbnail:300,webp")
-print(response.outcome == Outcome(tier.name) ? "the tier had it" : response.outcome.rawValue)
+print(response.outcome == .init(tier.name) ? "the tier had it" : response.outcome.rawValue)
 await next.shutdown()
 // snippet.end

@@ -1,17 +1,14 @@
-// One pipeline for the whole program: make it, ask it for images, read its errors, shut it down.
+// One pipeline for the whole program: create it, request images, handle errors, shut it down.
 
 import Pipeline
-import Variants
 
 // snippet.make
-var configuration = PipelineConfiguration()
-configuration.cacheFolder = "/tmp/image-pipeline-example"
-let pipeline = try ImagePipeline(configuration)
+let pipeline = try ImagePipeline(PipelineConfiguration(cacheFolder: "/tmp/image-pipeline-example"))
 // snippet.end
 
 // snippet.ask
 let image = try await pipeline.image(for: "samples/originals/balloon-alpha.png", recipe: "thumbnail:300,webp")
-print(image.mediaType, image.width, "×", image.height, image.bytes.count, "bytes, from", image.outcome.rawValue)
+print(image)
 // snippet.end
 
 // snippet.request
@@ -19,7 +16,7 @@ let recipe = try Recipe("thumbnail:300x200:fill,rounded-mask:24,webp")
 var request = ImageRequest(.file("samples/originals/dusk-2mp.jpg"), recipe: recipe)
 request.priority = .high
 let response = try await pipeline.respond(to: request)
-print(response.originalOutcome.rawValue, response.timings.total, "ms")
+print(response, response.timings.total)
 // snippet.end
 
 // snippet.events

@@ -1,7 +1,6 @@
-// Decoding and encoding in locked-down processes of their own.
+// Decoding and encoding in separate, sandboxed processes.
 
 import Pipeline
-import Variants
 
 // snippet.worker
 RenderWorker.runIfAsked()
@@ -10,20 +9,19 @@ RenderWorker.runIfAsked()
 // snippet.configure
 var workers = WorkerConfiguration()
 workers.executable = "/proc/self/exe"
-workers.count = 2
+workers.maxConcurrentRenders = 2
 workers.isPrewarmed = true
 
 var configuration = PipelineConfiguration()
-configuration.isolation = .workers(workers)
-configuration.limits.seconds = 10
-configuration.limits.pixels = 50_000_000
+configuration.rendering.isolation = .workers(workers)
+configuration.rendering.limits.timeout = .seconds(10)
+configuration.rendering.limits.pixels = 50_000_000
 let pipeline = try ImagePipeline(configuration)
 // snippet.end
 
 // snippet.prepare
-if let protection = try await pipeline.prepareWorkers() {
-    print("in force:", protection.inForce)
-    print("missing:", protection.missing)
+if let missing = try await pipeline.prepareWorkers() {
+    print("protections that are missing:", missing)
 }
 // snippet.end
 

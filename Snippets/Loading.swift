@@ -1,7 +1,6 @@
-// Handles, events, and a loader that decides which loads run.
+// Load handles, events, and a loader that schedules loads.
 
 import Pipeline
-import Variants
 
 let pipeline = try ImagePipeline()
 let recipe = try Recipe("thumbnail:300,webp")
@@ -34,9 +33,9 @@ for await event in load.events {
 
 // snippet.loader
 var configuration = LoaderConfiguration()
-configuration.loads = 4
-configuration.order = .newestFirst
-configuration.window = 12
+configuration.maxConcurrentLoads = 4
+configuration.newestFirst = true
+configuration.maxWaiting = 12
 let loader = ImageLoader(pipeline, configuration)
 
 let row = loader.load(request)

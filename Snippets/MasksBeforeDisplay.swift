@@ -1,7 +1,6 @@
-// One cached variant, shown through different masks.
+// One cached variant, displayed with different masks.
 
 import Pipeline
-import Variants
 
 // snippet.pipeline
 var configuration = PipelineConfiguration()
@@ -25,7 +24,7 @@ for name in ["star", "blob", "vignette"] {
 await pipeline.shutdown()
 
 // snippet.display
-/// Stands for a window, a texture or a video encoder: rows from the top, red, green, blue and alpha.
+/// Represents a window, a texture or a video encoder. Rows begin at the top, and pixels are red, green, blue and alpha.
 func show(_ frame: PixelBuffer, _ name: String) {
     let isVisible = stride(from: 3, to: frame.pixels.count, by: 4).count { frame.pixels[$0] > 0 }
     print(name, frame.width, "×", frame.height, frame.bytesPerRow, "bytes a row,", isVisible, "visible pixels")

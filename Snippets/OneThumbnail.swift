@@ -1,12 +1,10 @@
-// A cached thumbnail in six lines.
+// A cached thumbnail in four lines.
 
 import Pipeline
 
 // snippet.show
-var configuration = PipelineConfiguration()
-configuration.cacheFolder = "/tmp/image-pipeline-example"
-let pipeline = try ImagePipeline(configuration)
+let pipeline = try ImagePipeline(PipelineConfiguration(cacheFolder: "/tmp/image-pipeline-example"))
 let image = try await pipeline.image(for: "samples/originals/balloon-alpha.png", recipe: "thumbnail:300,webp")
-print(image.mediaType, image.width, "×", image.height, image.bytes.count, "bytes, from", image.outcome.rawValue)
+print(image)
 await pipeline.shutdown()
 // snippet.hide

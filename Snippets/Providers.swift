@@ -1,7 +1,6 @@
-// Originals that the program has itself.
+// Originals that the program provides.
 
 import Pipeline
-import Variants
 
 // snippet.provider
 /// Pictures of a database; here a dictionary.
@@ -29,7 +28,7 @@ let upload = try await pipeline.image(for: "samples/originals/dusk-2mp.jpg").byt
 var request = ImageRequest(.bytes(upload, name: "the upload"))
 request.storage = []
 let information = try await pipeline.information(for: request)
-print(information.header.uprightWidth, "×", information.header.uprightHeight, information.colours?.blurHash ?? "")
+print(information.header.width, "×", information.header.height, information.colors?.blurHash ?? "")
 await photos.put(upload, "42", version: information.response.digest)
 // snippet.end
 
@@ -39,6 +38,6 @@ print(thumb.outcome.rawValue, thumb.width, "×", thumb.height)
 // snippet.end
 
 // snippet.purge
-_ = try await pipeline.purge(ImageSource.url("photos:42"))
+_ = try await pipeline.purge(.source("photos:42"))
 // snippet.end
 await pipeline.shutdown()

@@ -2,9 +2,8 @@ import Hummingbird
 import ImageServer
 import Pipeline
 import PipelineService
-import Variants
 
-/// A Hummingbird application with pictures below `/images`, uploads below `/photos`, and routes of its own.
+/// A Hummingbird application that serves pictures at `/images`, accepts uploads at `/photos`, and has other routes.
 @main struct ImageApp {
     static func main() async throws {
         // First, before there is a second thread: the program is its own render worker.
@@ -14,28 +13,37 @@ import Variants
         var caches = PipelineConfiguration()
         caches.cacheFolder = environment.get("CACHE_FOLDER") ?? "image-cache"
         caches.providers["photos"] = photos
-        // Uploads come from strangers: decode them in locked-down processes.
+        // Uploads are not trusted, so decode them in sandboxed processes.
         var workers = WorkerConfiguration()
         workers.executable = "/proc/self/exe"
         workers.isPrewarmed = true
-        caches.isolation = .workers(workers)
-        caches.presets = ["progress": "thumbnail:640,webp"]
+        caches.rendering.isolation = .workers(workers)
+        caches.rendering.presets = ["progress": "thumbnail:640,webp"]
         if environment.get("LOOPBACK_ORIGINS") == "yes" {
-            // For tests, whose origins are on this machine and wait for them.
+            // For tests with origins on this machine, which respond when the test lets them.
             caches.fetch.allowPrivateAddresses = .all
-            (caches.fetch.stallSeconds, caches.fetch.totalSeconds) = (1_000, 1_000)
+            (caches.fetch.stallTimeout, caches.fetch.totalTimeout) = (.seconds(1_000), .seconds(1_000))
         }
+        let metrics = PrometheusMetrics()
+        caches.metrics = metrics
         let pipeline = try ImagePipeline(caches)
         var configuration = ServerConfiguration()
         configuration.mountPoint = "/images"
         configuration.allowUnsigned = true
-        let site = Site(pipeline: pipeline, configuration: configuration)
+        // Scripts on every page may read pictures, and origins receive the tenant.
+        configuration.crossOrigin = ["*"]
+        configuration.forwardedFields = ["X-Tenant"]
+        // A CDN can purge by tags. `POST /images/purge` does the same here, with this token.
+        configuration.tags = .cacheTag
+        configuration.adminToken = environment.get("ADMIN_TOKEN")
+        configuration.metrics = metrics
+        let site = try Site(pipeline: pipeline, configuration: configuration)
 
         let router = Router()
         router.get("/") { _, _ in "Hello" }
-        for method in [HTTPRequest.Method.get, .head] {
+        for method in [HTTPRequest.Method.get, .head, .options, .post, .delete] {
             router.on("/images/**", method: method) { request, _ in
-                Response(await site.respond(to: request.head))
+                Response(await site.respond(to: request.head, body: request.body.map(\.readableBytesView)))
             }
         }
         PhotoRoutes(pipeline: pipeline, site: site, store: photos).add(to: router)
@@ -48,7 +56,7 @@ import Variants
 }
 
 extension Response {
-    /// The site's answer as Hummingbird sends it.
+    /// Converts the site's response to a Hummingbird response.
     init(_ answer: (head: HTTPResponse, body: AnswerBody)) {
         let (head, body) = answer
         let content = ResponseBody(contentLength: body.count) { writer in

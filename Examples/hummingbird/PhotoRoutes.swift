@@ -1,15 +1,15 @@
 import Hummingbird
 import ImageServer
 import Pipeline
-import Variants
 
-/// The application's own store, which would be a database or a bucket elsewhere. The pipeline asks it for `photos:ID`.
+/// The application's own store. A real application would use a database or a bucket. The pipeline queries the store for
+/// `photos:ID`.
 actor PhotoStore: OriginalProvider {
     struct Photo: Sendable {
         let original: [UInt8]
-        /// Changes with the bytes of the original.
+        /// A version that changes whenever the bytes of the original change.
         let version: String
-        /// By the names in `PhotoRoutes.recipes`.
+        /// The variants, by the names in `PhotoRoutes.recipes`.
         let variants: [String: ImageResponse]
     }
 
@@ -24,9 +24,9 @@ actor PhotoStore: OriginalProvider {
     }
 }
 
-/// Takes uploads, and answers with pictures of them.
+/// Accepts uploads and serves pictures of them.
 struct PhotoRoutes: Sendable {
-    /// The answer to an upload.
+    /// The response to an upload.
     struct Uploaded: ResponseEncodable {
         let width, height: Int
         /// A placeholder to draw while the picture loads.
@@ -35,12 +35,12 @@ struct PhotoRoutes: Sendable {
         let variants: [String: String]
     }
 
-    /// What is made of every upload at once.
+    /// The variants that are rendered for every upload immediately.
     static let recipes: [String: Recipe] = [
         "icon": .thumbnail(64, .fill).webp(), "card": .thumbnail(320, 240, .fill).webp(),
         "page": .thumbnail(1024).webp(), "print": .thumbnail(2048).jpeg(),
     ]
-    /// Bytes of the largest upload; a larger one is answered with 413.
+    /// The maximum size of an upload in bytes. Larger uploads receive a 413.
     static let uploadLimit = 20_000_000
 
     let pipeline: ImagePipeline
@@ -65,7 +65,7 @@ struct PhotoRoutes: Sendable {
         }
         for method in [HTTPRequest.Method.get, .head] {
             router.on("/photos/:id/thumb", method: method) { request, context in
-                // Made when a client asks for it, in a format that the client accepts.
+                // Rendered on request, in a format that the client accepts.
                 let image = ImageRequest(
                     .url("photos:" + (try context.parameters.require("id"))), recipe: .thumbnail(96, .fill))
                 return Response(await site.respond(to: request.head, with: image, cacheControl: "public, max-age=60"))
@@ -75,7 +75,7 @@ struct PhotoRoutes: Sendable {
 
     private func upload(_ bytes: [UInt8], as id: String) async throws -> Uploaded {
         var request = ImageRequest(.bytes(bytes, name: "the upload"))
-        // The application keeps what it needs; the caches need not hold it again.
+        // The application stores the pictures itself, so the caches need not store them.
         request.storage = []
         let information = try await pipeline.information(for: request)
         let variants = try await withThrowingTaskGroup(of: (String, ImageResponse).self) { group in
@@ -87,8 +87,8 @@ struct PhotoRoutes: Sendable {
         }
         await store.keep(.init(original: bytes, version: information.response.digest, variants: variants), as: id)
         return Uploaded(
-            width: information.header.uprightWidth, height: information.header.uprightHeight,
-            blurHash: information.colours?.blurHash, thumb: "/photos/\(id)/thumb",
+            width: information.header.width, height: information.header.height,
+            blurHash: information.colors?.blurHash, thumb: "/photos/\(id)/thumb",
             variants: Dictionary(uniqueKeysWithValues: variants.keys.map { ($0, "/photos/\(id)/variants/\($0)") }))
     }
 }

@@ -2,15 +2,14 @@ import Foundation
 import Hummingbird
 import ImageServer
 import Pipeline
-import Variants
 
-/// `GET /photos/progress?source=URL`: what happens while a picture loads, as server-sent events.
+/// `GET /photos/progress?source=URL`: sends the events of a load as server-sent events.
 struct ProgressRoute: Sendable {
-    /// The data of an event, as JSON; which members it has depends on the event.
+    /// The data of an event, as JSON. The members depend on the event.
     struct EventData: Encodable {
         var width, height, received, expected: Int?
         var isStale: Bool?
-        /// Where the finished picture is.
+        /// The path of the finished picture.
         var path: String?
         var message: String?
     }
@@ -19,7 +18,7 @@ struct ProgressRoute: Sendable {
     let site: Site
     let recipe: Recipe
 
-    /// Throws if the preset is missing: at the start, not at a client's request.
+    /// Throws if the preset is missing, so that the error occurs at startup and not during a request.
     init(pipeline: ImagePipeline, site: Site) throws {
         (self.pipeline, self.site) = (pipeline, site)
         recipe = try pipeline.recipe("@progress")
@@ -28,16 +27,16 @@ struct ProgressRoute: Sendable {
     func add(to router: Router<BasicRequestContext>) {
         router.get("/photos/progress") { request, _ in
             let source = try request.uri.queryParameters.require("source")
-            // Not `ImageSource(source)`, which would take other text for a path on this machine.
+            // `ImageSource(source)` would interpret other strings as a path on this machine.
             let image = ImageRequest(.url(source), recipe: recipe)
             let body = ResponseBody { writer in
-                // Every client has a load of its own; the pipeline fetches and renders once for all of them.
+                // Every client has a separate load. The pipeline fetches and renders once for all of them.
                 let load = pipeline.load(image)
-                // A write that fails leaves the loop, which does not end the load by itself.
+                // A failed write exits the loop but does not cancel the load.
                 defer { load.cancel() }
-                // Hummingbird 2.28.1 reads on while the closure runs, and calls the handler when the client closes its
-                // connection, even if nothing is being written. The connection closes after this answer, so the other
-                // routes, whose connections are used again, do without.
+                // Hummingbird 2.28.1 keeps reading while the closure runs, and calls the handler when the client closes
+                // the connection, even during a pause in writing. The connection closes after this response. The other
+                // routes reuse connections and therefore do not use this method.
                 try await request.body.consumeWithInboundCloseHandler { _ in
                     for await event in load.events { try await writer.write(text(of: event, source)) }
                 } onInboundClosed: {

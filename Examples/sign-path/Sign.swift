@@ -1,5 +1,5 @@
 // Prints a signed path: sign-path KEYID EXPIRY|- variant RECIPE SOURCE | original SOURCE | info SOURCE
-// The key comes in hexadecimal digits from the environment variable KEY.
+// The environment variable KEY contains the key in hexadecimal digits.
 import Crypto
 import Foundation
 

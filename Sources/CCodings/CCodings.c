@@ -60,18 +60,18 @@ size_t ccodings_step(ccodings *state, const uint8_t **in, size_t *count, uint8_t
         *in += given - zlib->avail_in;
         *count -= given - zlib->avail_in;
         if (got == Z_STREAM_END) {
-            // A gzip file may have several members; what else follows one is ignored, as gzip does.
+            // A gzip file may have several members. Other data after a member is ignored, as gzip does.
             if (state->coding != ccodings_gzip || *count < 2 || (*in)[0] != 0x1F || (*in)[1] != 0x8B
                 || inflateReset(zlib) != Z_OK)
                 *result = ccodings_end;
         } else if (got == Z_DATA_ERROR && is_first && state->coding == ccodings_deflate && zlib->total_out == 0
                    && inflateReset2(zlib, -15) == Z_OK) {
-            // Some servers send it without zlib's header; browsers take both.
+            // Some servers send deflate data without a zlib header. Browsers accept both forms.
             state->coding = -1;
             *in = whole;
             *count = whole_count;
         } else if (got != Z_OK) {
-            // Z_BUF_ERROR: all input is taken, and more is needed.
+            // Z_BUF_ERROR means that all input has been consumed and more is needed.
             *result = ccodings_malformed;
         }
     }

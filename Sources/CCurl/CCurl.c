@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-// curl.h defines macros over these functions.
+// curl.h defines macros with the names of these functions.
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
 #undef curl_multi_setopt
@@ -38,7 +38,7 @@
     F(struct curl_slist *, NULL, curl_slist_append, (struct curl_slist * list, const char *text), (list, text)) \
     F(void, , curl_slist_free_all, (struct curl_slist * list), (list))
 
-/// The library's own functions; all NULL until it is loaded.
+/// The functions of the library. All are NULL until the library is loaded.
 static struct {
 #define FIELD(result, missing, name, parameters, arguments) result(*name) parameters;
     FUNCTIONS(FIELD)
@@ -71,7 +71,7 @@ __attribute__((visibility("hidden"))) CURLcode curl_global_init(long flags) {
     return is_loaded ? curl.curl_global_init(flags) : CURLE_FAILED_INIT;
 }
 
-// Hidden, so that other libraries that call libcurl's functions get libcurl's own.
+// These functions are hidden, so that other libraries that call libcurl's functions use libcurl itself.
 #define DEFINE(result, missing, name, parameters, arguments) \
     __attribute__((visibility("hidden"))) result name parameters { \
         if (!curl.name) return missing; \

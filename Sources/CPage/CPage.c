@@ -1,6 +1,6 @@
 #include "CPage.h"
 
-// Embedded by the compiler, so that the program needs nothing beside it.
+// The compiler embeds the files, so that the program requires no additional files.
 #ifndef __has_embed
 #error "The compiler has no #embed: build with the clang of a Swift toolchain of 6.2 or newer"
 #endif

@@ -4,13 +4,13 @@
 #include <pthread.h>
 #include <string.h>
 
-/// The beginning of `redisReader`, the same in all versions.
+/// The first members of `redisReader`, which are the same in all versions.
 struct credis_reader {
     int error;
     char text[128];
 };
 
-/// `redisReply` of hiredis up to 0.14.
+/// `redisReply` in hiredis up to 0.14.
 struct old_reply {
     int type;
     long long integer;
@@ -39,14 +39,14 @@ struct credis_reply {
     };
 };
 
-/// The library's own functions.
+/// The functions of the library.
 static struct {
     credis_reader *(*redisReaderCreate)(void);
     void (*redisReaderFree)(credis_reader *reader);
     int (*redisReaderFeed)(credis_reader *reader, const char *bytes, size_t count);
     int (*redisReaderGetReply)(credis_reader *reader, void **reply);
     void (*freeReplyObject)(void *reply);
-    // Returns long long since 1.1; commands of 2 GB are not sent.
+    // Returns long long since 1.1. Commands of 2 GB are never sent.
     int (*redisFormatCommandArgv)(char **target, int count, const char **words, const size_t *lengths);
     void (*redisFreeCommand)(char *command);
 } hiredis;
@@ -55,7 +55,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool is_loaded;
 static bool is_old;
 
-/// Finds out how replies are laid out by having one parsed. The smaller layout ends behind what is looked at.
+/// Determines the layout of replies by parsing a sample reply. The smaller layout extends beyond all members that are
+/// compared.
 static bool find_layout(void) {
     static const char sample[] = "$3\r\nabc\r\n";
     credis_reader *reader = hiredis.redisReaderCreate();

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Adds up `factor` rows, then `factor` adjacent sums. The most common squares, 2 × 2 in RGB, are summed in one pass.
-// 16 × 16 × 255 fits in 16 bits.
+// Adds `factor` rows, then `factor` adjacent sums. The most common squares, 2 × 2 in RGB, are summed in a single pass.
+// The largest sum, 16 × 16 × 255, fits in 16 bits.
 
 enum {
     MOST = 16,
-    // Rows of the result that are handed on together; the next stage works on four at a time.
+    // The number of result rows that are returned together. The next stage processes four rows at a time.
     STRIP = 8,
-    // A pixel is loaded and stored as four samples, whatever its bands, and three RGB pixels are stored as sixteen
-    // samples, so our rows have room beyond their end.
+    // Room beyond the end of our rows. A pixel is loaded and stored as four samples, whatever its number of bands, and
+    // three RGB pixels are stored as sixteen samples.
     SLACK = 16,
 };
 typedef uint8_t wide_bytes __attribute__((vector_size(16)));
@@ -22,19 +22,19 @@ typedef float quad __attribute__((vector_size(16)));
 
 struct cbox {
     int width, height, bands, factor;
-    // Whether input rows are sums rather than bytes.
+    // Whether input rows contain sums instead of bytes.
     int of_sums;
-    // Rows seen, and how many of them are in the current sums.
+    // The number of rows processed, and the number of these rows in the current sums.
     int seen, added;
-    // Samples per input row.
+    // The number of samples per input row.
     size_t samples;
     uint16_t *row;
-    // Samples per row of the result, and STRIP such rows.
+    // The number of samples per row of the result, and STRIP such rows.
     size_t out_samples;
     uint16_t *out;
 };
 
-// Adds rows of either kind: one, or two or four at once so that sums are loaded and stored less often.
+// Adds rows of either kind. Adds one, two or four rows at a time, so that sums are loaded and stored less often.
 #define ADDING(kind, name)                                                                                          \
     WIDE static void add_##name(                                                                                    \
         uint16_t *restrict sum, const kind *restrict rows, size_t stride, size_t count, int rest, int begins) {      \
@@ -63,7 +63,7 @@ struct cbox {
 ADDING(uint8_t, bytes)
 ADDING(uint16_t, sums)
 
-// One pixel of the result, from `across` adjacent sums.
+// Returns one pixel of the result, from `across` adjacent sums.
 __attribute__((always_inline)) static inline sums total(const uint16_t *from, int bands, int across) {
     sums result = {0};
     for (int i = 0; i < across; i++) {
@@ -74,7 +74,7 @@ __attribute__((always_inline)) static inline sums total(const uint16_t *from, in
     return result;
 }
 
-// Scales a partial square so that it counts as a whole one.
+// Scales a partial square so that it has the weight of a complete square.
 __attribute__((always_inline)) static inline sums extended(sums part, float share) {
     return __builtin_convertvector(__builtin_convertvector(part, quad) * share + 0.5f, sums);
 }
@@ -114,7 +114,7 @@ __attribute__((always_inline)) static inline void add_wide_sums(wide_sums *sum, 
     *sum += sums;
 }
 
-// Turns two rows of RGB into one of half as many pixels. Reads them in place, and nothing beyond their end.
+// Reduces two rows of RGB to one row with half as many pixels. Reads the rows in place, and never beyond their end.
 #define HALVING(kind, name)                                                                                         \
     WIDE static void halve_##name(                                                                                  \
         uint16_t *restrict out, const kind *restrict one, const kind *restrict two, int width) {                    \
@@ -158,7 +158,7 @@ cbox *cbox_new(int width, int height, int bands, int factor, int of_sums) {
     return s;
 }
 
-// Adds `count` rows, no more than the current squares still need, to the sums.
+// Adds `count` rows to the sums. `count` is at most the number of rows that the current squares still need.
 static void add_rows(cbox *s, const void *rows, int count) {
     for (int used = 0, some; used < count; used += some) {
         some = count - used >= 4 ? 4 : count - used >= 2 ? 2 : 1;

@@ -5,40 +5,43 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Filters vertically first: each source row is weighted and added to the sums of the six or so output rows that it
-// contributes to, so that no source row has to be kept. A complete sum is filtered horizontally, encoded and written.
+// The vertical filter comes first. Each source row is weighted and added to the sums of the approximately six output
+// rows that it contributes to, so that no source rows are stored. A complete sum is filtered horizontally, encoded and
+// written.
 
 enum {
-    // Lanczos 3.
+    // The number of lobes of Lanczos 3.
     LOBES = 3,
-    // Source rows added at once, so that sums are loaded and stored less often.
+    // The number of source rows that are added at once, so that sums are loaded and stored less often.
     BATCH = 4,
-    // Output rows a batch may contribute to: 2 * LOBES + 1 for one row, and at most one more for each further row.
+    // The maximum number of output rows that a batch contributes to: 2 * LOBES + 1 for one row, plus at most one for
+    // each additional row.
     SLOTS = 16,
-    // Floats of a row processed at once: a batch of them stays in the first-level cache.
+    // The number of floats of a row that are processed at once. A batch of them fits in the first-level cache.
     CHUNK = 768,
-    // Entries of the table from the square root of light to bytes: a step is at most an eighth of a byte step.
+    // The number of entries in the table from the square root of light to bytes. A table step is at most an eighth of a
+    // byte step.
     ROOTS = 4096,
-    // The curve's coefficients.
+    // The number of coefficients of the curve.
     POWERS = 6,
 };
 
-// Sums are loaded eight floats at a time, whatever the number of bands, so rows are padded with zeroes.
+// Sums are loaded eight floats at a time, whatever the number of bands, so rows are padded with zeros.
 enum { LANES = 8, SLACK = LANES };
 typedef float quad __attribute__((vector_size(16)));
 typedef float octet __attribute__((vector_size(32)));
 typedef int quad_int __attribute__((vector_size(16)));
 
 typedef struct {
-    // For each output sample: the first source sample, and the number of weights.
+    // The first source sample and the number of weights for each output sample.
     int *start;
     int *count;
-    // `taps` weights for each output sample.
+    // The weights, `taps` for each output sample.
     float *weights;
     int taps;
 } kernel;
 
-// From a byte step, not necessarily whole, to light: a polynomial, but a straight line up to 10.
+// Converts byte steps, which may be fractional, to light: a straight line up to 10, and a polynomial above.
 typedef struct {
     float powers[POWERS];
     float straight;
@@ -48,26 +51,27 @@ struct cresample {
     int width, height, bands, out_width, out_height;
     uint8_t *out;
     kernel horizontal, vertical;
-    // Horizontal taps that are computed, the same number for each output sample; the last ones may have weight 0.
+    // The number of horizontal taps that are computed for each output sample. The last taps may have weight 0.
     int reach;
-    // Source rows seen, output rows complete, output rows begun.
+    // The numbers of source rows processed, output rows completed and output rows begun.
     int seen, finished, begun;
-    // Samples per source row, and floats per row of sums, which is padded with zeroes.
+    // The number of samples per source row, and of floats per row of sums, which is padded with zeros.
     size_t samples, row;
-    // SLOTS rows of sums; output row y has slot y % SLOTS.
+    // SLOTS rows of sums. Output row y uses slot y % SLOTS.
     float *sums;
-    // An output row in linear light, with room for a last pixel stored as four floats.
+    // An output row in linear light, with room to store the last pixel as four floats.
     float *filtered;
     // BATCH chunks of source rows as floats.
     float *light;
-    // Rows of an incomplete batch, in their input format.
+    // The rows of an incomplete batch in their input format.
     uint8_t *pending;
     int pending_count;
-    // Bytes per input row; whether its samples have 16 bits rather than 8; the factor that scales them to byte steps.
+    // The bytes per input row, whether samples have 16 bits instead of 8, and the factor that scales samples to byte
+    // steps.
     size_t row_bytes;
     int is_wide;
     float share;
-    // From stored values to light, and from its square root back to bytes.
+    // The curve from stored values to light, and the table from the square root of light to bytes.
     curve curve;
     uint8_t byte_of_root[ROOTS];
 };
@@ -76,13 +80,13 @@ static double lanczos(double x) {
     x = fabs(x);
     if (x < 1e-9) return 1;
     if (x >= LOBES) return 0;
-    // sin 3a = 3 sin a - 4 sin³ a; LOBES is 3.
+    // Uses sin 3a = 3 sin a - 4 sin³ a, because LOBES is 3.
     const double p = M_PI * x, s = sin(p / LOBES);
     return LOBES * (3 - 4 * s * s) * s * s / (p * p);
 }
 
-// Computes weights for reducing `from` samples to `to`, with centres aligned and each set summing to 1. Room per set is
-// a multiple of `unit`. Returns 0 if memory is short.
+// Computes weights for reducing `from` samples to `to` samples, with aligned centers. Each set of weights sums to 1.
+// The room for a set is a multiple of `unit`. Returns 0 if out of memory.
 static int kernel_init(kernel *k, double from, int to, int unit) {
     const double scale = from / to;
     const int most = (int)ceil(from) - 1;
@@ -128,14 +132,14 @@ static double linear(double stored) {
     return stored <= 0.04045 ? stored / 12.92 : pow((stored + 0.055) / 1.055, 2.4);
 }
 
-// Mixes the sRGB curve with a straight line. The polynomial is off from the sRGB curve by at most 0.012 byte steps at
-// the 256 byte values.
+// Mixes the sRGB curve with a straight line. At the 256 byte values, the polynomial differs from the sRGB curve by at
+// most 0.012 byte steps.
 static void curve_init(cresample *s, double share) {
     static const double srgb[POWERS] = {0.0009242446976713836, 0.00012773051275871694, 8.006471034605056e-06,
         4.0026304048979e-08, -7.173046878694578e-11, 7.938346025448614e-14};
     for (int i = 0; i < POWERS; i++) s->curve.powers[i] = (float)(share * srgb[i] + (i == 1 ? (1 - share) / 255 : 0));
     s->curve.straight = (float)((share / 12.92 + 1 - share) / 255);
-    // The light at which the next byte begins.
+    // The light value at which the next byte value begins.
     double next = -1;
     for (int i = 0, byte = -1; i < ROOTS; i++) {
         const double root = (double)i / (ROOTS - 1);
@@ -158,8 +162,8 @@ static inline float light_of(const curve *c, float v) {
     return v <= 10 ? straight : p;
 }
 
-// Converts bytes or, scaled by `share`, 16-bit samples to light. If `bands` is not 0, pixels end in alpha, which is
-// already linear and multiplies the other bands.
+// Converts bytes, or 16-bit samples scaled by `share`, to light. If `bands` is not 0, pixels end with alpha, which is
+// already linear and is multiplied with the other bands.
 #define LINEARISING(kind, name)                                                                                     \
     WIDE static void linearise_##name(                                                                              \
         float *restrict light, const kind *restrict from, size_t count, float share, curve c, size_t bands) {       \
@@ -181,7 +185,7 @@ WIDE static void add(float *restrict sum, const float *restrict light, const flo
         sum[i] = sum[i] + a * rows[0][i] + b * rows[1][i] + c * rows[2][i] + d * rows[3][i];
 }
 
-// Like `add`, for the sums of two output rows, so that light is loaded only once.
+// Like `add`, but adds to the sums of two output rows, so that light is loaded only once.
 WIDE static void add_to_two(
     float *restrict one, float *restrict two, const float *restrict light, const float *restrict weights_one,
     const float *restrict weights_two, size_t count) {
@@ -194,7 +198,7 @@ WIDE static void add_to_two(
     }
 }
 
-// Like `add`, for sums to which nothing has been added yet.
+// Like `add`, but for sums that are still empty.
 WIDE static void begin(float *restrict sum, const float *restrict light, const float *restrict weights, size_t count) {
     const float a = weights[0], b = weights[1], c = weights[2], d = weights[3];
     const float *restrict rows[BATCH] = {light, light + CHUNK, light + 2 * CHUNK, light + 3 * CHUNK};
@@ -202,7 +206,7 @@ WIDE static void begin(float *restrict sum, const float *restrict light, const f
         sum[i] = a * rows[0][i] + b * rows[1][i] + c * rows[2][i] + d * rows[3][i];
 }
 
-// Indexes into a table from the square root of light, for one sample and for four.
+// Returns indexes into the table from the square root of light, for one sample and for four samples.
 static inline uint16_t root_of(float light) {
     light = __builtin_elementwise_min(__builtin_elementwise_max(light, 0.0f), 1.0f);
     return (uint16_t)(int)(__builtin_elementwise_sqrt(light) * (ROOTS - 1) + 0.5f);
@@ -213,7 +217,7 @@ static inline quad_int roots_of(quad light) {
     return __builtin_convertvector(__builtin_elementwise_sqrt(light) * (ROOTS - 1) + 0.5f, quad_int);
 }
 
-// Encodes a filtered row to bytes, in parts, so that everything but the table look-up is vectorised.
+// Encodes a filtered row to bytes in chunks, so that everything except the table lookup is vectorized.
 static inline void encode(
     uint8_t *restrict out, const float *restrict light, size_t count, const uint8_t *restrict byte_of_root) {
     uint16_t roots[CHUNK];
@@ -224,7 +228,7 @@ static inline void encode(
     }
 }
 
-// Encodes one pixel that ends in alpha, by which the other bands are multiplied.
+// Encodes one pixel that ends with alpha. The other bands are premultiplied by alpha.
 static inline void encode_alpha(uint8_t *pixel, quad light, int bands, const uint8_t *byte_of_root) {
     const float alpha = light[bands - 1];
     const quad_int roots = roots_of(light * (alpha > 1e-6f ? 1 / alpha : 0));
@@ -232,7 +236,7 @@ static inline void encode_alpha(uint8_t *pixel, quad light, int bands, const uin
     pixel[bands - 1] = alpha <= 0 ? 0 : alpha >= 1 ? 255 : (uint8_t)(alpha * 255 + 0.5f);
 }
 
-// The number of taps that fit in LANES.
+// Returns the number of taps that fit in LANES.
 static inline int group_of(int bands) { return LANES / bands; }
 
 // Repeats each weight of a group once per band.
@@ -256,7 +260,7 @@ static inline void spread(octet *lanes, const float *weights, int bands) {
     }
 }
 
-// Sums each band over the taps of a group; with three bands the last two lanes are unused.
+// Sums each band over the taps of a group. With three bands, the last two lanes are unused.
 static inline quad folded(const octet *lanes, int bands) {
     const quad low = __builtin_shufflevector(*lanes, *lanes, 0, 1, 2, 3);
     const quad high = __builtin_shufflevector(*lanes, *lanes, 4, 5, 6, 7);
@@ -306,7 +310,7 @@ WIDE static void filter_row(uint8_t *restrict out, const float *restrict sum, co
     }
 }
 
-// Makes all sets of horizontal weights equally long. A set that would reach past the end of the row starts earlier.
+// Makes all sets of horizontal weights equally long. A set that would extend beyond the end of the row starts earlier.
 static void align(cresample *s) {
     kernel *k = &s->horizontal;
     const int unit = 2 * group_of(s->bands);
@@ -324,7 +328,7 @@ static void align(cresample *s) {
     }
 }
 
-// Adds `count` rows, starting at row `s->seen`, to all sums they contribute to, and finishes those that are complete.
+// Adds `count` rows, starting at row `s->seen`, to all sums that they contribute to, and finishes complete sums.
 static void add_batch(cresample *s, const uint8_t *const rows[BATCH], int count) {
     const kernel *k = &s->vertical;
     const int first = s->seen, end = s->seen + count;
@@ -385,7 +389,8 @@ cresample *cresample_new(
     s->row_bytes = s->samples * (s->is_wide ? sizeof(uint16_t) : 1);
     s->share = 1 / (float)steps;
     curve_init(s, linear);
-    // Zeroed, because an incomplete last batch adds the rest with weight 0, and 0 times a stray NaN would be NaN.
+    // Must be zeroed. An incomplete last batch adds the unused rows with weight 0, and 0 times an uninitialized NaN
+    // would be NaN.
     s->light = calloc(BATCH * CHUNK, sizeof(float));
     s->pending = malloc((BATCH - 1) * s->row_bytes);
     if (!s->light || !s->pending || !kernel_init(&s->horizontal, across, out_width, 2 * group_of(bands))

@@ -1,7 +1,8 @@
 #include "CResample.h"
 #include "Wide.h"
 
-// Samples processed at once: a multiple of the samples in a square's row, whatever the number of bands.
+// The number of samples that are processed at once. A multiple of the samples in a row of a square for any number of
+// bands.
 enum { EDGE = 4, CHUNK = 768 };
 
 WIDE int cresample_cut_squares(const uint8_t *rows, size_t stride, int width, int bands) {
@@ -11,7 +12,7 @@ WIDE int cresample_cut_squares(const uint8_t *rows, size_t stride, int width, in
         const size_t length = samples - left < CHUNK ? samples - left : CHUNK;
         const uint8_t *const one = rows + left, *const two = one + stride, *const three = two + stride;
         const uint8_t *const four = three + stride;
-        // For each column: the largest sample, and a value that is 255 only if all four samples are.
+        // For each column, the largest sample, and a value that is 255 only if all four samples are 255.
         uint8_t most[CHUNK], all[CHUNK], most_of_all = 0;
         for (size_t i = 0; i < length; i++) {
             most[i] = __builtin_elementwise_max(

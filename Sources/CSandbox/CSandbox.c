@@ -1,4 +1,4 @@
-// Descriptors, sockets and spawning: the front process's side, and what both sides share. Locks are in Locks.c.
+// Descriptors, sockets and spawning, for the front process and for both sides. Sandbox restrictions are in Locks.c.
 #include "CSandbox.h"
 
 #include <errno.h>
@@ -57,7 +57,7 @@ int csandbox_send(int socket, const void *bytes, size_t count, const int *descri
         header->cmsg_len = CMSG_LEN(sizeof(int) * descriptor_count);
         memcpy(CMSG_DATA(header), descriptors, sizeof(int) * descriptor_count);
     }
-    // Never waits for room: a worker that does not read must not hold up the thread that watches its deadline.
+    // Never block: a worker that does not read must not delay the thread that monitors its deadline.
     ssize_t sent;
     do sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
@@ -74,7 +74,7 @@ ssize_t csandbox_receive(
     struct iovec part = {.iov_base = buffer, .iov_len = capacity};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-    // Without room for descriptors the kernel drops any that are sent.
+    // Without room for descriptors, the kernel discards any descriptors that were sent.
     if (descriptor_capacity == 0) {
         message.msg_control = NULL;
         message.msg_controllen = 0;
@@ -158,7 +158,7 @@ int csandbox_spawn(
     sigfillset(&signals);
     posix_spawnattr_setsigdefault(&attributes, &signals);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    // First, so that its number may be one of those that are assigned below.
+    // This comes first, because the number of `null` may be one that is assigned below.
     if (!failure) failure = posix_spawn_file_actions_adddup2(&actions, null, 0);
     if (!failure) failure = posix_spawn_file_actions_adddup2(&actions, 0, 1);
     if (!failure) failure = posix_spawn_file_actions_adddup2(&actions, errors, CSANDBOX_ERRORS);
@@ -171,7 +171,7 @@ int csandbox_spawn(
     return failure;
 }
 
-/// Leaves the hard limit alone, so that a front process without the privilege to raise it can raise the soft one again.
+/// Leaves the hard limit unchanged, so that an unprivileged front process can raise the soft limit again.
 static int limit_soft(pid_t child, int resource, uint64_t value) {
     struct rlimit limit;
     if (prlimit(child, resource, NULL, &limit) != 0) return -errno;
@@ -197,7 +197,7 @@ int csandbox_open_below(int folder, const char *path, int flags, int links) {
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | (links ? 0 : RESOLVE_NO_SYMLINKS),
     };
     long opened;
-    // The kernel gives up if something is renamed meanwhile, since that might have led out.
+    // The kernel gives up if a file is renamed at the same time, because the path might then lead out of the folder.
     int attempts = 0;
     do opened = syscall(SYS_openat2, folder, path, &how, sizeof how);
     while (opened < 0 && (errno == EINTR || (errno == EAGAIN && ++attempts < 64)));

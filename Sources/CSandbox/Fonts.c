@@ -1,7 +1,8 @@
-// The machine's fonts, for a worker that draws text: opened before the locks, and handed out by name behind them.
+// The machine's fonts, for a worker that draws text. The files are opened before the sandbox is applied, and can be
+// opened again by name afterwards.
 //
-// Libraries open a font's file when they draw with it. The system call for that is denied, and the signal that seccomp
-// sends instead (SECCOMP_RET_TRAP) is answered with a descriptor of the font, if the name is that of one.
+// Libraries open a font's file when they draw with the font. seccomp denies that system call and sends a signal instead
+// (SECCOMP_RET_TRAP). If the path names a font, the signal handler returns a descriptor of its file.
 #include "CSandbox.h"
 
 #include <dlfcn.h>
@@ -14,7 +15,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-/// As many as leave room for a worker's other descriptors within the usual 1,024.
+/// The maximum number of fonts. It leaves room for the worker's other descriptors within the usual limit of 1,024.
 enum { MOST_FONTS = 800 };
 
 static struct font {
@@ -30,7 +31,7 @@ struct font_set {
 };
 
 size_t csandbox_open_fonts(void) {
-    // librsvg has loaded it; never closed.
+    // librsvg has already loaded this library. The handle is never closed.
     void *library = dlopen("libfontconfig.so.1", RTLD_NOW);
     if (!library) return 0;
     int (*init)(void) = (int (*)(void))dlsym(library, "FcInit");
@@ -42,7 +43,7 @@ size_t csandbox_open_fonts(void) {
     for (int i = 0; set && i < set->count && font_count < MOST_FONTS; i++) {
         unsigned char *path;
         if (get(set->patterns[i], "file", 0, &path) != 0) continue;
-        // The faces of a collection are in one file.
+        // The faces of a font collection are in one file.
         size_t known = 0;
         while (known < font_count && strcmp(fonts[known].path, (char *)path) != 0) known++;
         if (known < font_count) continue;
@@ -55,7 +56,8 @@ size_t csandbox_open_fonts(void) {
     return font_count;
 }
 
-/// Answers a denied call that opens a file by name, or asks whether it could: with a font's descriptor, else with EPERM.
+/// Handles a denied call that opens a file by name or checks access to it. Returns a font's descriptor, or EPERM for
+/// other files.
 static void answer(int signal, siginfo_t *info, void *context) {
     (void)signal;
     ucontext_t *state = context;

@@ -1,4 +1,4 @@
-// The locks a render worker puts on itself before it sees the first byte of a picture.
+// The restrictions that a render worker applies to itself before it receives the first byte of a picture.
 //
 // Landlock: https://docs.kernel.org/userspace-api/landlock.html. Called by number: Debian 12's glibc has no wrappers.
 // seccomp: https://docs.kernel.org/userspace-api/seccomp_filter.html.
@@ -38,7 +38,7 @@ static int set_limit(int resource, uint64_t soft, int lowers_hard) {
     return setrlimit(resource, &limit) == 0;
 }
 
-/// Bytes of address space in use.
+/// Returns the size of the used address space in bytes.
 static uint64_t address_space(void) {
     unsigned long pages = 0;
     FILE *file = fopen("/proc/self/statm", "re");
@@ -51,7 +51,7 @@ static uint64_t address_space(void) {
 static int set_limits(const CSandboxLocks *locks) {
     uint64_t used = address_space();
     int is_set = used > 0 && set_limit(RLIMIT_AS, used + locks->memory, 1);
-    // Soft only: the front process adjusts both for each render.
+    // Set only the soft limit, because the front process adjusts the limits of a running worker for each render.
     is_set &= set_limit(RLIMIT_FSIZE, locks->file_bytes, 0);
     is_set &= set_limit(RLIMIT_NOFILE, 96 + locks->fonts, 1);
     is_set &= set_limit(RLIMIT_CORE, 0, 1);
@@ -75,7 +75,7 @@ static int drop_capabilities(void) {
     return syscall(SYS_capset, &header, none) == 0;
 }
 
-/// Makes the kernel kill a worker rather than the front process if memory runs out.
+/// Makes the kernel kill a worker instead of the front process when memory runs out.
 static void volunteer_for_oom(void) {
     int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (file < 0) return;
@@ -105,12 +105,13 @@ struct landlock_rules {
 #define SYS_landlock_restrict_self 446
 #endif
 
-/// Forbids opening, making or changing files by name, binding or connecting TCP ports, and sending signals out, as far
-/// as the kernel's version can. Returns the version in force, 0 if none.
+/// Forbids opening, creating or changing files by name, binding or connecting TCP ports, and sending signals to other
+/// processes, as far as the kernel's version supports it. Returns the Landlock version in force, or 0 without Landlock.
 static int lock_files(void) {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */);
     if (version < 1) return 0;
-    // Handles all rights, grants none. By version: 13 in 1, then refer (2), truncate (3), ports (4), device ioctls (5).
+    // Handle all rights and grant none. Version 1 has 13 rights, and later versions add refer (2), truncate (3), ports
+    // (4) and device ioctls (5).
     struct landlock_rules rules = {0, 0, 0};
     rules.files = version >= 5 ? 0xFFFF : version >= 3 ? 0x7FFF : version == 2 ? 0x3FFF : 0x1FFF;
     size_t size = sizeof(uint64_t);
@@ -132,12 +133,12 @@ static int lock_files(void) {
 // MARK: seccomp
 
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)offsetof(struct seccomp_data, field))
-// Arguments are 64 bits wide; both architectures are little-endian, so the low half comes first.
+// Arguments have 64 bits. Both architectures are little-endian, so the low half comes first.
 #define LOAD_ARGUMENT(n) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(offsetof(struct seccomp_data, args) + 8 * (n)))
 #define ANSWER(action) BPF_STMT(BPF_RET | BPF_K, (action))
 #define REFUSED (SECCOMP_RET_ERRNO | EPERM)
 
-/// Calls allowed whatever their arguments: memory, threads, clocks, and reading and writing open descriptors.
+/// System calls that are allowed with any arguments: memory, threads, clocks, and reading and writing open descriptors.
 static const int allowed[] = {
     SYS_read, SYS_write, SYS_pread64, SYS_pwrite64, SYS_readv, SYS_writev, SYS_lseek, SYS_close, SYS_fstat,
     SYS_ftruncate,
@@ -157,7 +158,7 @@ static const int allowed[] = {
 #endif
 };
 
-/// Calls that decoding pictures never needs: a worker that makes one has been taken over.
+/// System calls that decoding never needs. A worker that makes one of these calls has been compromised.
 static const int fatal[] = {
     SYS_execve, SYS_execveat, SYS_ptrace, SYS_process_vm_readv, SYS_process_vm_writev, SYS_bpf, SYS_mount, SYS_setns,
     SYS_unshare, SYS_keyctl, SYS_init_module, SYS_finit_module, SYS_kexec_load,
@@ -183,7 +184,8 @@ static void add(struct program *program, struct sock_filter instruction) {
     if (program->length < MOST_INSTRUCTIONS) program->code[program->length++] = instruction;
 }
 
-/// Begins the rule for one call: the next `count` instructions decide it, and other calls skip them.
+/// Starts the rule for one system call. The next `count` instructions decide about this call, and other calls skip
+/// them.
 static void begin(struct program *program, int call, unsigned char count) {
     add(program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)call, 0, count));
 }
@@ -198,7 +200,7 @@ static int lock_calls(int opens_fonts) {
     add(&program, (struct sock_filter)ANSWER(SECCOMP_RET_KILL_PROCESS));
     add(&program, (struct sock_filter)LOAD(nr));
 #ifdef __x86_64__
-    // Calls of the x32 interface share the architecture value and are marked by bit 30.
+    // System calls of the x32 interface have the same architecture value and are marked by bit 30.
     add(&program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000U, 0, 1));
     add(&program, (struct sock_filter)ANSWER(SECCOMP_RET_KILL_PROCESS));
 #endif
@@ -220,14 +222,14 @@ static int lock_calls(int opens_fonts) {
         begin(&program, SYS_dup, 1);
         add(&program, (struct sock_filter)ANSWER(SECCOMP_RET_ALLOW));
     }
-    // fstatat is allowed on a descriptor (AT_EMPTY_PATH), but not by name.
+    // fstatat is allowed for a descriptor (AT_EMPTY_PATH), but not for a name.
     begin(&program, SYS_newfstatat, 4);
     add(&program, (struct sock_filter)LOAD_ARGUMENT(3));
     add(&program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, AT_EMPTY_PATH, 0, 1));
     add(&program, (struct sock_filter)ANSWER(SECCOMP_RET_ALLOW));
     add(&program, (struct sock_filter)ANSWER(REFUSED));
-    // clone may make threads, not processes. clone3 keeps its flags in memory, where a filter cannot see them, so it
-    // gets ENOSYS and glibc falls back to clone.
+    // clone may create threads but not processes. clone3 stores its flags in memory, where a filter cannot see them. It
+    // therefore fails with ENOSYS, and glibc falls back to clone.
     begin(&program, SYS_clone, 5);
     add(&program, (struct sock_filter)LOAD_ARGUMENT(0));
     add(&program, (struct sock_filter)BPF_STMT(BPF_ALU | BPF_AND | BPF_K, CLONE_VM | CLONE_THREAD | CLONE_NEWUSER));
@@ -238,7 +240,7 @@ static int lock_calls(int opens_fonts) {
     begin(&program, SYS_clone3, 1);
     add(&program, (struct sock_filter)ANSWER(SECCOMP_RET_ERRNO | ENOSYS));
 #endif
-    // Threads of libraries may set their own name.
+    // Threads of libraries may set their own names.
     begin(&program, SYS_prctl, 4);
     add(&program, (struct sock_filter)LOAD_ARGUMENT(0));
     add(&program, (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_NAME, 0, 1));
@@ -257,8 +259,8 @@ static int lock_calls(int opens_fonts) {
     if (program.length == MOST_INSTRUCTIONS) return 0;
     add(&program, (struct sock_filter)ANSWER(REFUSED));
     struct sock_fprog filter = {.len = program.length, .filter = program.code};
-    // SECCOMP_FILTER_FLAG_SPEC_ALLOW is not set: on kernels that restrict branch speculation across processes under
-    // seccomp, this keeps a worker that was taken over from steering the front process's speculation.
+    // SECCOMP_FILTER_FLAG_SPEC_ALLOW is not set. On kernels that restrict branch speculation across processes under
+    // seccomp, this prevents a compromised worker from influencing the speculation of the front process.
     return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter) == 0;
 #endif
 }
@@ -266,7 +268,7 @@ static int lock_calls(int opens_fonts) {
 void csandbox_lock(const CSandboxLocks *locks, CSandboxReport *report) {
     memset(report, 0, sizeof *report);
     report->threads = count_threads();
-    // The name that `top` and `ps -C` show, and the only one that remains once the process has exited.
+    // This name is shown by `top` and `ps -C`, and is the only name that remains after the process has exited.
     prctl(PR_SET_NAME, "render-worker", 0, 0, 0);
     volunteer_for_oom();
     report->resource_limits = set_limits(locks);
@@ -274,7 +276,7 @@ void csandbox_lock(const CSandboxLocks *locks, CSandboxReport *report) {
     report->no_capabilities = drop_capabilities();
     report->not_dumpable = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
     report->no_new_privileges = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-    // Without no_new_privs the kernel denies both of these to an unprivileged process.
+    // Without no_new_privs, the kernel denies both of these to an unprivileged process.
     report->landlock = lock_files();
     report->seccomp = lock_calls(locks->fonts > 0 && csandbox_answer_opening());
 }
@@ -296,7 +298,7 @@ int csandbox_attempt_socket(void) {
 }
 
 int csandbox_attempt_fork(void) {
-    // fork() of glibc is clone without CLONE_VM, the same call that makes threads.
+    // fork() in glibc is clone without CLONE_VM, that is, the same system call that creates threads.
     pid_t child = fork();
     if (child < 0) return errno;
     if (child == 0) _exit(0);

@@ -15,7 +15,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char failure[512];
 static atomic_int loaded;
 
-/// Drops decoders' warnings ("error in tile", "invalid SOS parameters"): failures are reported as errors.
+/// Discards warnings of decoders ("error in tile", "invalid SOS parameters"). Failures are reported as errors.
 static void ignore_warning(const char *domain, int level, const char *message, void *user) {
     (void)domain;
     (void)level;
@@ -23,7 +23,7 @@ static void ignore_warning(const char *domain, int level, const char *message, v
     (void)user;
 }
 
-/// The library's file; NULL for what the loader finds.
+/// The library file. NULL for the file that the loader finds.
 static _Atomic(const char *) chosen;
 
 void cvips_choose(const char *path) { atomic_store(&chosen, strdup(path)); }
@@ -32,12 +32,13 @@ static void load(void) {
     const char *sonames[] = {"libvips.so.42", "libgobject-2.0.so.0", "libglib-2.0.so.0"};
     const char *path = atomic_load(&chosen);
     if (!path) path = getenv("IMAGE_PIPELINE_LIBVIPS");
-    // A search in it goes on in what it needs, or it holds all three.
+    // The chosen file must contain all three libraries, or depend on the others: a symbol lookup also searches
+    // dependencies.
     if (path) sonames[0] = sonames[1] = sonames[2] = path;
     void *libraries[3];
     for (int i = 0; i < 3; i++) {
-        // Lazy binding: functions that libraries call in each other are resolved on first call, which saves a tenth of
-        // a worker's start. It opens no files, and so still works in a worker that has locked itself down.
+        // Lazy binding resolves functions that libraries call in each other on the first call, which saves a tenth of a
+        // worker's start time. Resolving opens no files, so it also works in a sandboxed worker.
         libraries[i] = dlopen(sonames[i], RTLD_LAZY | RTLD_LOCAL);
         if (!libraries[i]) {
             const char *reason = dlerror();
@@ -69,7 +70,7 @@ static void load(void) {
         return;
     }
     cvips.g_log_set_handler("VIPS", CVIPS_LOG_WARNING, ignore_warning, NULL);
-    // One thread per render (renders run in parallel), and no operation cache, because every picture is a new one.
+    // Use one thread per render, because renders run in parallel, and no operation cache, because every picture is new.
     cvips.vips_concurrency_set(1);
     cvips.vips_cache_set_max(0);
     atomic_store(&loaded, 1);
@@ -81,10 +82,10 @@ const char *cvips_load(void) {
 }
 
 int cvips_load_module(const char *name) {
-    // libvips keeps its modules beside itself, in a folder named after its version.
+    // libvips stores its modules next to itself, in a folder that is named after its version.
     Dl_info library;
     if (!atomic_load(&loaded) || !dladdr(*(void **)&cvips.vips_init, &library) || !library.dli_fname) return 0;
-    // The name it was loaded by may be a link from elsewhere.
+    // The name that the library was loaded by may be a link in a different folder.
     char *file = realpath(library.dli_fname, NULL);
     if (!file) return 0;
     char path[1024];
@@ -96,12 +97,12 @@ int cvips_load_module(const char *name) {
     if (!loader) return 0;
     void *(*open_module)(const char *, int) = NULL;
     *(void **)&open_module = dlsym(loader, "g_module_open");
-    // Bind at once: a module that lacks a symbol must not load, and lazy binding saves nothing here.
+    // Bind immediately: a module that lacks a symbol must not load, and lazy binding saves no time here.
     return open_module && open_module(path, 0) != NULL;
 }
 
 int cvips_heif(CVipsHEIF *heif) {
-    // heif.h: the structure that functions return their errors in, and the numbers of two compressions.
+    // From heif.h: the structure in which functions return their errors, and the numbers of two compression formats.
     typedef struct {
         int code, subcode;
         const char *message;
@@ -116,7 +117,7 @@ int cvips_heif(CVipsHEIF *heif) {
     *(void **)&version = dlsym(library, "heif_get_version");
     *(void **)&encodes = dlsym(library, "heif_have_encoder_for_format");
     *(void **)&decodes = dlsym(library, "heif_have_decoder_for_format");
-    // The handle stays open: the library is used until the process ends.
+    // The handle stays open because the library is used until the process ends.
     if (init) init(NULL);
     heif->version = version ? version() : NULL;
     heif->writes_av1 = encodes && encodes(AV1);

@@ -3,12 +3,12 @@
 #include <dlfcn.h>
 #include <string.h>
 
-/// The handle of a library that is loaded already; opening it reads no file, so this works in a process that is locked
-/// down. It stays open: the library is used until the process ends.
+/// Returns the handle of a library that is already loaded. Opening it reads no file, so this works in a sandboxed
+/// process. The handle stays open because the library is used until the process ends.
 static void *library(const char *name) { return dlopen(name, RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD); }
 
 int cvips_inflate(const void *data, size_t count, size_t limit, CVipsInflated *result) {
-    // zlib.h: its interface has been the same since version 1.2.
+    // From zlib.h. The interface has not changed since version 1.2.
     typedef struct {
         const unsigned char *next_in;
         unsigned avail_in;
@@ -33,7 +33,7 @@ int cvips_inflate(const void *data, size_t count, size_t limit, CVipsInflated *r
     }
     Stream stream;
     memset(&stream, 0, sizeof stream);
-    // A negative number of bits: deflate data without zlib's header and checksum, in a window of 32 KiB.
+    // A negative number of bits means deflate data without zlib's header and checksum, with a window of 32 KiB.
     if (!init || !inflate || !end || !adler || init(&stream, -15, "1", sizeof stream) != 0) return 0;
     unsigned char buffer[32768];
     int status = 0;
@@ -56,7 +56,7 @@ int cvips_inflate(const void *data, size_t count, size_t limit, CVipsInflated *r
 }
 
 int cvips_jxl_first_frame(const char *path, const void *data, size_t count, void *pixels, size_t bytes) {
-    // decode.h and types.h of libjxl: an event that is also a status, further statuses, and a pixel format.
+    // From decode.h and types.h of libjxl: an event that is also a status, further statuses, and a pixel format.
     enum { SUCCESS = 0, NEED_BUFFER = 5, FULL_IMAGE = 0x1000, UINT8 = 2 };
     const struct {
         unsigned channels;

@@ -1,31 +1,32 @@
 /// The terms of the age of a stored response, in seconds, each ≥ 0 (RFC 9111 §4.2.3).
 package struct AgeArithmetic: Sendable, Hashable {
-    /// How far `Date` lay in the past when the response arrived; 0 if it lay in the future.
+    /// The difference between the arrival of the response and its `Date`; 0 if `Date` was in the future.
     package var apparentAge: Double
-    /// The `Age` received; 0 without a valid one.
+    /// The value of the received `Age` field; 0 if the field is absent or invalid.
     package var ageValue: Double
     package var responseDelay: Double
     package var residentTime: Double
 
-    /// `Age` corrected by the response delay.
+    /// The received `Age` plus the response delay.
     package var correctedAgeValue: Double { ageValue + responseDelay }
     /// The age on arrival: the larger of the two estimates.
     package var correctedInitialAge: Double { max(apparentAge, correctedAgeValue) }
     package var currentAge: Double { correctedInitialAge + residentTime }
 }
 
-/// Age of stored responses at `now`, in Unix seconds (RFC 9111 §4.2.3).
+/// Computes the age of stored responses (RFC 9111 §4.2.3). Times are in Unix seconds.
 package enum Age {
-    /// Seconds since the origin generated or last validated the response, ≥ 0, as far as a cache can know.
+    /// Returns the age of a response in seconds (≥ 0): the time since the origin generated or last validated it, as
+    /// estimated by RFC 9111 §4.2.3.
     ///
-    /// The age on arrival is the larger of the apparent age and the received `Age` plus the response delay; the time
-    /// since is added. A malformed `Age` is ignored; of a list the first member counts (RFC 9111 §5.1). Setting the
-    /// clock back does not make a response younger than it was when it arrived.
+    /// The age on arrival is the larger of the apparent age and the sum of the received `Age` and the response delay.
+    /// The time since arrival is added. A malformed `Age` is ignored. If `Age` is a list, its first member is used
+    /// (RFC 9111 §5.1). Setting the clock back does not make a response younger than on arrival.
     package static func current(of response: StoredResponse, now: Double) -> Double {
         arithmetic(of: response, now: now).currentAge
     }
 
-    /// Every term of `current(of:now:)`.
+    /// Returns the terms of `current(of:now:)`.
     package static func arithmetic(of response: StoredResponse, now: Double) -> AgeArithmetic {
         let received = response.fields.first("age").flatMap { FieldLines.members(of: $0).first }
             .flatMap(FieldLines.deltaSeconds)
@@ -35,12 +36,13 @@ package enum Age {
             residentTime: max(0, now - response.responseTime))
     }
 
-    /// The value of an `Age` field: whole seconds, rounded down, at most 2³¹ (RFC 9111 §5.1, §1.2.2).
+    /// Returns the value of an `Age` field: whole seconds, rounded down, at most 2³¹ (RFC 9111 §5.1, §1.2.2).
     package static func fieldValue(of response: StoredResponse, now: Double) -> Int {
         Int(min(current(of: response, now: now).rounded(.down), 2_147_483_648))
     }
 
-    /// `Date` in Unix seconds; the time of arrival if it is absent or malformed (RFC 9110 §6.6.1).
+    /// Returns the `Date` of a response in Unix seconds. Returns the time of arrival if `Date` is absent or malformed
+    /// (RFC 9110 §6.6.1).
     static func date(of response: StoredResponse) -> Double {
         response.fields.first("date").flatMap { HTTPDate.unixSeconds($0, now: response.responseTime) }.map(Double.init)
             ?? response.responseTime

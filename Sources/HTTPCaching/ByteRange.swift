@@ -1,23 +1,24 @@
-/// Parts of complete stored bodies (RFC 9110 §14).
+/// Evaluates range requests for complete stored bodies (RFC 9110 §14).
 package enum ByteRange {
-    /// What a `Range` field asks for.
+    /// The result of evaluating a `Range` field.
     package enum Outcome: Sendable, Hashable {
-        /// The whole body: no range, one that may be ignored, or several parts, which may be answered with the whole.
+        /// Answer with the complete body. There is no range, the range may be ignored, or it consists of several parts.
         case whole
-        /// One part, answered with 206: offsets from 0, below the length.
+        /// Answer with 206 and one part, given as offsets into the body.
         case part(Range<Int>)
-        /// A valid range that selects no byte of this body, answered with 416.
+        /// Answer with 416. The range is valid but selects no byte of this body.
         case unsatisfiable
     }
 
-    /// No client needs more ranges at once; a longer list is answered with the whole (RFC 9110 §17.15).
+    /// The maximum number of ranges. No client needs more at once; a longer list is answered with the complete body
+    /// (RFC 9110 §17.15).
     private static let mostRanges = 32
 
-    /// How to answer a request, after `Preconditions` said to proceed (RFC 9110 §13.2.2 and §14.2).
+    /// Decides how to answer a request after `Preconditions` returned `proceed` (RFC 9110 §13.2.2 and §14.2).
     ///
-    /// Ranges apply only to GET, to a stored 200 and to the unit `bytes`. A malformed or repeated field and a false
-    /// `If-Range` give the whole body. Ranges that overlap or touch are merged; several separate ones give the whole
-    /// (§14.2 and §15.3.7.2 allow it).
+    /// Ranges apply only to GET, to a stored 200 response and to the unit `bytes`. If the field is malformed or
+    /// repeated, or `If-Range` is false, the result is the complete body. Ranges that overlap or touch are merged.
+    /// Several separate ranges are answered with the complete body, as permitted by §14.2 and §15.3.7.2.
     package static func evaluate(
         requestFields: [HeaderField], response: StoredResponse, length: Int, isHead: Bool = false
     ) -> Outcome {
@@ -34,7 +35,8 @@ package enum ByteRange {
         return .part(part)
     }
 
-    /// The fields of a 206: the whole's, with the part's `Content-Length` and `Content-Range` (RFC 9110 §15.3.7.1).
+    /// Returns the fields of a 206: the fields of the complete response, with the `Content-Length` and `Content-Range`
+    /// of the part (RFC 9110 §15.3.7.1).
     package static func partFields(_ fields: [HeaderField], part: Range<Int>, length: Int) -> [HeaderField] {
         fields.filter { !isLengthOrRange($0) } + [
             HeaderField("Content-Range", "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(length)"),
@@ -42,7 +44,8 @@ package enum ByteRange {
         ]
     }
 
-    /// The fields of a 416: the length in `Content-Range`, nothing that describes a body (RFC 9110 §15.5.17).
+    /// Returns the fields of a 416: the length in `Content-Range`, and no fields that describe a body (RFC 9110
+    /// §15.5.17).
     package static func unsatisfiableFields(_ fields: [HeaderField], length: Int) -> [HeaderField] {
         let dropped = Preconditions.representationFields.union(["etag", "last-modified", "cache-control", "expires"])
         return fields.filter { !dropped.contains(FieldLines.lowercased($0.name)) } + [
@@ -54,8 +57,9 @@ package enum ByteRange {
         FieldLines.isSameName(field.name, "content-length") || FieldLines.isSameName(field.name, "content-range")
     }
 
-    /// Evaluates `If-Range`: an entity tag must match strongly; a date must be exactly the `Last-Modified`, which must
-    /// be strong: at least a second before `Date` (RFC 9110 §13.1.5, §8.8.2.2). True if the field is absent.
+    /// Evaluates `If-Range`. An entity tag must match strongly. A date must be identical to `Last-Modified`, which must
+    /// be at least a second before `Date` to be a strong validator (RFC 9110 §13.1.5, §8.8.2.2). Returns true if the
+    /// field is absent.
     private static func allows(_ ifRange: [String], _ response: StoredResponse) -> Bool {
         guard let value = ifRange.first else { return true }
         guard ifRange.count == 1 else { return false }
@@ -76,7 +80,7 @@ package enum ByteRange {
         case from(Int, last: Int?)
         case suffix(Int)
 
-        /// The bytes it selects of a body; nil if there are none.
+        /// Returns the bytes that the member selects from a body with this length; nil if it selects no byte.
         func bytes(of length: Int) -> Range<Int>? {
             switch self {
             case .from(let first, let last):
@@ -87,7 +91,7 @@ package enum ByteRange {
         }
     }
 
-    /// The members of `bytes=…`; nil for another unit and for anything malformed (RFC 9110 §14.1.1).
+    /// Parses the members of `bytes=…`. Returns nil for a different unit and for a malformed value (RFC 9110 §14.1.1).
     private static func specifiers(_ value: String) -> [Specifier]? {
         let halves = value.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard halves.count == 2, FieldLines.isSameName(FieldLines.trimmed(String(halves[0])), "bytes") else {
@@ -116,7 +120,7 @@ package enum ByteRange {
         return specifiers
     }
 
-    /// Parses digits alone; numbers beyond any body are capped at 2⁵⁶.
+    /// Parses a string of digits. Values are capped at 2⁵⁶, which is larger than any body.
     private static func position(_ text: String) -> Int? {
         guard !text.isEmpty else { return nil }
         var value = 0

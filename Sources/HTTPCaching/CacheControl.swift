@@ -1,9 +1,9 @@
-/// The directives of `Cache-Control` (RFC 9111 §5.2), unknown ones included.
+/// The directives of `Cache-Control` (RFC 9111 §5.2), including unknown ones.
 package struct CacheControl: Sendable, Hashable {
     package struct Directive: Sendable, Hashable {
-        /// Name in lower case (directive names are case-insensitive).
+        /// The name in lowercase (directive names are case-insensitive).
         package var name: String
-        /// Argument without quotes and escapes; nil if there is none.
+        /// The argument without quotes and escapes; nil if the directive has no argument.
         package var argument: String?
     }
 
@@ -11,9 +11,9 @@ package struct CacheControl: Sendable, Hashable {
     package enum Seconds: Sendable, Hashable {
         /// The directive is absent.
         case absent
-        /// A valid value, at most 2³¹.
+        /// The value is valid. It is at most 2³¹.
         case value(Int)
-        /// Present, but malformed or given twice with different values. Freshness counts it as zero (RFC 9111 §4.2.1).
+        /// The value is malformed, or given twice with different values. Freshness treats it as zero (RFC 9111 §4.2.1).
         case invalid
     }
 
@@ -22,7 +22,7 @@ package struct CacheControl: Sendable, Hashable {
     package init(fields: [HeaderField]) {
         var directives: [Directive] = []
         for field in fields where FieldLines.isSameName(field.name, "cache-control") {
-            // Most lines hold one directive.
+            // Most lines contain a single directive.
             if let directive = Self.plain(field.value) {
                 directives.append(directive)
             } else {
@@ -32,7 +32,7 @@ package struct CacheControl: Sendable, Hashable {
         self.directives = directives
     }
 
-    /// Creates a set of directives that do not come from `Cache-Control` lines.
+    /// Creates a value from directives that do not come from `Cache-Control` lines.
     init(directives: [Directive]) { self.directives = directives }
 
     package func has(_ name: String) -> Bool { directives.contains { $0.name == name } }
@@ -45,20 +45,22 @@ package struct CacheControl: Sendable, Hashable {
         return same ? .value(value) : .invalid
     }
 
-    /// Whether `no-cache` forbids reusing the whole response without validation (RFC 9111 §5.2.2.4).
+    /// Whether `no-cache` forbids reuse of the complete response without validation (RFC 9111 §5.2.2.4).
     package var forbidsReuse: Bool { lists("no-cache").isWhole }
 
-    /// The fields `no-cache` names, in lower case: only these need validation before reuse (RFC 9111 §5.2.2.4).
+    /// The field names listed by `no-cache`, in lowercase. These fields need validation before reuse, unlike the rest
+    /// of the response (RFC 9111 §5.2.2.4).
     package var fieldsToValidate: Set<String> { lists("no-cache").names }
 
-    /// Whether `private` applies to the whole response (RFC 9111 §5.2.2.7).
+    /// Whether `private` applies to the complete response (RFC 9111 §5.2.2.7).
     package var isPrivate: Bool { lists("private").isWhole }
 
-    /// The fields `private` names, in lower case: only these are for a single user (RFC 9111 §5.2.2.7).
+    /// The field names listed by `private`, in lowercase. These fields are for a single user, unlike the rest of the
+    /// response (RFC 9111 §5.2.2.7).
     package var privateFields: Set<String> { lists("private").names }
 
-    /// What a directive with an optional list of field names covers. Without an argument, or with an empty or malformed
-    /// one, it covers the whole response; so does a list that names a field this cache itself depends on.
+    /// Returns the field names that a directive with an optional list covers. The directive covers the complete
+    /// response if its argument is absent, empty or malformed, or if it lists a field that this cache depends on.
     private func lists(_ name: String) -> (isWhole: Bool, names: Set<String>) {
         guard has(name) else { return (false, []) }
         var names: Set<String> = []
@@ -71,12 +73,12 @@ package struct CacheControl: Sendable, Hashable {
         return (false, names)
     }
 
-    /// Fields without which a stored response cannot be evaluated or read.
+    /// The fields that are required to evaluate or read a stored response.
     private static let needed: Set<String> = [
         "cache-control", "vary", "age", "date", "expires", "content-encoding", "content-length", "content-type",
     ]
 
-    /// Every well-formed value of a directive that takes seconds, in the order received.
+    /// Returns every well-formed value of a directive that takes seconds, in the order received.
     func validSeconds(_ name: String) -> [Int] {
         directives.compactMap { $0.name == name ? $0.argument.flatMap(FieldLines.deltaSeconds) : nil }
     }
@@ -91,7 +93,8 @@ package struct CacheControl: Sendable, Hashable {
             let name = String(decoding: bytes[..<equals], as: UTF8.self)
             let trimmedName = FieldLines.trimmed(name)
             let given = String(decoding: bytes[(equals + 1)...], as: UTF8.self)
-            // Space around "=" is not allowed (RFC 9110 §5.6.6); the argument keeps it, and so is not a number.
+            // Whitespace around "=" is not allowed (RFC 9110 §5.6.6). It is kept in the argument, which then is not a
+            // number.
             let argument = FieldLines.unquoted(bytes[(equals + 1)...]) ?? given
             return Directive(
                 name: FieldLines.lowercased(trimmedName),
@@ -99,7 +102,8 @@ package struct CacheControl: Sendable, Hashable {
         }
     }
 
-    /// A lower-case name, alone or with a number, as nearly all directives are; nil for anything else.
+    /// Parses a lowercase name, alone or with a number, which is the form of nearly all directives. Returns nil for any
+    /// other form.
     private static func plain(_ member: String) -> Directive? {
         let bytes = member.utf8
         let end = bytes.firstIndex { !($0 >= 0x61 && $0 <= 0x7A || $0 == 0x2D) } ?? bytes.endIndex

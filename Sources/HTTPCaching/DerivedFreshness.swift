@@ -1,15 +1,19 @@
-// What we derive from a stored response is no fresher than that response. A recipient counts from when it gets our
-// answer, which carries no `Age`, so `max-age` is the remaining lifetime, not the original one.
+// A response must not be fresher than the stored response that it is derived from. The derived response has no `Age`
+// field, and a recipient counts its age from arrival. `max-age` is therefore the remaining lifetime rather than the
+// original one.
 
-/// The `Cache-Control` of a response derived from a stored one, such as a variant of an original.
+/// Computes the `Cache-Control` of a response derived from a stored one, such as a variant of an original.
 package enum DerivedFreshness {
-    /// The value of one `Cache-Control` field, never empty.
+    /// Returns the value of a single `Cache-Control` field, never empty.
     ///
-    /// Only `no-store` if the original forbids storing. Otherwise `max-age` is the remaining lifetime: 0 if the
-    /// original is used stale or its lifetime is over; `no-cache` replaces it if the original says `no-cache` or
-    /// nothing about freshness at all. `s-maxage` follows if shared caches may keep it longer than others. `private`,
-    /// `must-revalidate`, `proxy-revalidate`, `immutable` while fresh, and the remainders of `stale-while-revalidate`
-    /// and `stale-if-error` are carried over. Sources: RFC 9111 §4.2.1 and §5.2.2, RFC 5861, RFC 8246.
+    /// - If the original has `no-store`, the value is only `no-store`.
+    /// - Otherwise `max-age` is the remaining lifetime. It is 0 if the original is used stale or its lifetime has
+    ///   passed. `no-cache` replaces `max-age` if the original has `no-cache`, or no freshness information.
+    /// - `s-maxage` is added if shared caches may keep the response longer than private ones.
+    /// - `private`, `must-revalidate` and `proxy-revalidate` are copied, as is `immutable` while the original is fresh.
+    /// - `stale-while-revalidate` and `stale-if-error` are copied with their remaining time.
+    ///
+    /// Sources: RFC 9111 §4.2.1 and §5.2.2, RFC 5861, RFC 8246.
     package static func cacheControl(
         of response: StoredResponse, isStale: Bool, now: Double,
         configuration: CachingConfiguration = CachingConfiguration()
@@ -34,7 +38,7 @@ package enum DerivedFreshness {
         }
         for name in ["must-revalidate", "proxy-revalidate"] where control.has(name) { directives.append(name) }
         if isFresh, control.has("immutable") { directives.append("immutable") }
-        // The windows begin when the lifetime ends: the part that has passed must not be granted a second time.
+        // The windows begin when the lifetime ends. The part that has passed must not be granted a second time.
         let passed = max(0, -remaining)
         for name in ["stale-while-revalidate", "stale-if-error"] {
             guard case .value(let window) = control.seconds(name), whole(Double(window) - passed) > 0 else { continue }
@@ -43,7 +47,8 @@ package enum DerivedFreshness {
         return directives.joined(separator: ", ")
     }
 
-    /// The lifetime that `max-age` or `Expires` gives caches that ignore `s-maxage`; nil if there is neither.
+    /// Returns the lifetime for caches that ignore `s-maxage`, from `max-age` or `Expires`; nil if the response has
+    /// neither.
     private static func privateLifetime(
         of response: StoredResponse, configuration: CachingConfiguration
     ) -> Double? {

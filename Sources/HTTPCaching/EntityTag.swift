@@ -1,11 +1,11 @@
-/// An entity tag (RFC 9110 §8.8.3), from `ETag`, `If-Match`, `If-None-Match` or `If-Range`.
+/// An entity tag (RFC 9110 §8.8.3) from `ETag`, `If-Match`, `If-None-Match` or `If-Range`.
 ///
-/// Tags without quotes are malformed, but real origins send them. They are kept as they are and count as weak: they
-/// equal only the same characters, and never prove that two bodies have the same bytes.
+/// Tags without quotes are malformed, but some origins send them. They are kept unchanged and treated as weak: they
+/// match only the same characters, and never prove that two bodies have the same bytes.
 package struct EntityTag: Sendable, CustomStringConvertible {
-    /// Whether it is marked `W/`, or malformed.
+    /// Whether the tag has the prefix `W/`, or is malformed.
     package let isWeak: Bool
-    /// The characters that are compared, including the quotes but not `W/`.
+    /// The characters to compare, including the quotes but excluding `W/`.
     package let opaque: String
     package let description: String
 
@@ -27,7 +27,8 @@ package struct EntityTag: Sendable, CustomStringConvertible {
         self.init(text)
     }
 
-    /// The members of a list of tags. Tags have no escapes: a backslash is a character, and the next quote ends a tag.
+    /// Returns the members of a list of tags. Tags have no escapes: a backslash is an ordinary character, and the next
+    /// quote ends a tag.
     package static func list(_ value: String) -> [EntityTag] {
         var tags: [EntityTag] = []
         var current: [UInt8] = []
@@ -45,9 +46,9 @@ package struct EntityTag: Sendable, CustomStringConvertible {
         return tags
     }
 
-    /// Strong comparison: both strong, and the same characters (RFC 9110 §8.8.3.2).
+    /// Compares strongly: both tags must be strong and have the same characters (RFC 9110 §8.8.3.2).
     package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && matchesWeakly(other) }
 
-    /// Weak comparison: the same characters (RFC 9110 §8.8.3.2).
+    /// Compares weakly: the tags must have the same characters (RFC 9110 §8.8.3.2).
     package func matchesWeakly(_ other: EntityTag) -> Bool { FieldLines.isSame(opaque, other.opaque) }
 }

@@ -1,19 +1,21 @@
 extension Array where Element == HeaderField {
-    /// The values of every line with this name, in order (RFC 9110 §5.1: names are case-insensitive).
+    /// Returns the values of every line with this name, in order. Names are case-insensitive (RFC 9110 §5.1).
     package func values(of name: String) -> [String] {
         compactMap { FieldLines.isSameName($0.name, name) ? $0.value : nil }
     }
 
     package func first(_ name: String) -> String? { first { FieldLines.isSameName($0.name, name) }?.value }
 
-    /// All values with this name as one, joined by comma and space (RFC 9110 §5.3); nil if there is none.
+    /// Returns all values with this name, joined with a comma and a space (RFC 9110 §5.3); nil if no field has the
+    /// name.
     package func combined(_ name: String) -> String? {
         let all = values(of: name)
         return all.isEmpty ? nil : all.joined(separator: ", ")
     }
 
-    /// The media types that `Content-Type` names, in lower case and without parameters, an empty text for an empty line;
-    /// empty without one. A response has one (RFC 9110 §8.3), and browsers choose among several.
+    /// The media types listed in `Content-Type`, in lowercase and without parameters; empty if the field is absent. An
+    /// empty line yields an empty string. A response should have one type (RFC 9110 §8.3), but browsers choose among
+    /// several.
     package var mediaTypes: [String] {
         values(of: "content-type").flatMap { value in
             let members = FieldLines.members(of: value)
@@ -23,11 +25,11 @@ extension Array where Element == HeaderField {
         }
     }
 
-    /// The end-to-end fields, which may be stored.
+    /// Returns the end-to-end fields, which may be stored.
     ///
-    /// Left out are `Connection` and the fields it names, other hop-by-hop fields, and those for a proxy (RFC 9110
-    /// §7.6.1, RFC 9111 §3.1). Fields that govern caching are kept even if `Connection` names them: without them,
-    /// responses that must not be stored would be.
+    /// Excludes `Connection` and the fields that it lists, other hop-by-hop fields, and fields for proxies (RFC 9110
+    /// §7.6.1, RFC 9111 §3.1). Fields that control caching are kept even if `Connection` lists them. Otherwise,
+    /// responses that must not be stored could be stored.
     package func endToEnd() -> [HeaderField] {
         var fields = self
         fields.keepEndToEnd()
@@ -35,7 +37,7 @@ extension Array where Element == HeaderField {
     }
 
     package mutating func keepEndToEnd() {
-        // `Connection` is hop-by-hop itself: without any such field there is nothing to remove.
+        // `Connection` is itself a hop-by-hop field, so fields without hop-by-hop fields need no change.
         guard contains(where: { FieldLines.isHopByHop($0.name) }) else { return }
         let named = values(of: "connection").flatMap(FieldLines.members).filter { !FieldLines.governsCaching($0) }
         if named.count > 16 {
@@ -48,25 +50,26 @@ extension Array where Element == HeaderField {
         }
     }
 
-    /// The fields except those with these names.
+    /// Returns the fields, without those named in `names`.
     func dropping(_ names: [String]) -> [HeaderField] {
         filter { field in !names.contains { FieldLines.isSameName($0, field.name) } }
     }
 }
 
-/// Field values as lists, and comparisons byte by byte: Swift's own treat some different bytes as equal characters.
+/// Parses field values as lists, and compares strings byte by byte. Swift's own comparison treats some different byte
+/// sequences as equal.
 package enum FieldLines {
-    /// Names of hop-by-hop fields, in lower case.
+    /// The names of hop-by-hop fields, in lowercase.
     package static let hopByHop: Set<String> = [
         "connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
         "proxy-authenticate", "proxy-authentication-info", "proxy-authorization",
     ]
 
-    /// The same names in an array, which is faster to search, and a bit for each length that one of them has.
+    /// An array with these names, which is faster to search, and a bit mask of the lengths of the names.
     private static let hopByHopNames = Array(hopByHop)
     private static let hopByHopLengths: UInt64 = hopByHop.reduce(0) { $0 | 1 << UInt64($1.utf8.count) }
 
-    /// Whether a field governs what a cache may do.
+    /// Whether a field controls what a cache may do.
     static func governsCaching(_ name: String) -> Bool {
         ["cache-control", "vary", "expires", "pragma", "age", "date"].contains { isSameName($0, name) }
     }
@@ -78,9 +81,9 @@ package enum FieldLines {
             && hopByHopNames.contains { isSameName($0, name) }
     }
 
-    /// The members of a comma-separated list, without surrounding whitespace; commas inside quotes do not separate and
-    /// empty members are skipped (RFC 9110 §5.6.1). If a quote is never closed, it and later quotes are ordinary
-    /// characters, so that it hides nothing of what follows.
+    /// Returns the members of a comma-separated list without surrounding whitespace. Commas inside quotes do not
+    /// separate members, and empty members are skipped (RFC 9110 §5.6.1). If a quote is never closed, it and all later
+    /// quotes are treated as ordinary characters, so that it does not hide later members.
     package static func members(of value: String) -> [String] {
         // Most values have a single member.
         if !value.isEmpty, value.utf8.allSatisfy({ $0 > 0x2C }) { return [value] }
@@ -102,12 +105,12 @@ package enum FieldLines {
         return members
     }
 
-    /// What stands before the parameters of a value such as `text/plain; charset=utf-8`.
+    /// Returns the part of a value before its parameters, such as `text/plain` in `text/plain; charset=utf-8`.
     package static func beforeParameters(_ value: String) -> String {
         trimmed(String(Substring(value.utf8.prefix { $0 != UInt8(ascii: ";") })))
     }
 
-    /// The text without spaces and tabs at both ends (`OWS`, RFC 9110 §5.6.3).
+    /// Returns the string without leading and trailing spaces and tabs (`OWS`, RFC 9110 §5.6.3).
     package static func trimmed(_ text: String) -> String {
         guard let first = text.utf8.first, let last = text.utf8.last, isSpace(first) || isSpace(last) else {
             return text
@@ -115,8 +118,8 @@ package enum FieldLines {
         return String(decoding: trimmed(Array(text.utf8)[...]), as: UTF8.self)
     }
 
-    /// A token as it is, a quoted string without quotes and escapes (RFC 9110 §5.6.4); nil if a quote is not closed or
-    /// something follows it.
+    /// Returns a token unchanged and a quoted string without quotes and escapes (RFC 9110 §5.6.4). Returns nil if a
+    /// quote is not closed, or if text follows it.
     static func unquoted(_ bytes: ArraySlice<UInt8>) -> String? {
         guard bytes.first == UInt8(ascii: "\"") else { return String(decoding: bytes, as: UTF8.self) }
         guard closingQuote(Array(bytes), after: 0) == bytes.count - 1 else { return nil }
@@ -129,7 +132,8 @@ package enum FieldLines {
         return String(decoding: result, as: UTF8.self)
     }
 
-    /// Parses `delta-seconds` (RFC 9111 §1.2.2): digits only, values beyond 2³¹ are capped there; nil if malformed.
+    /// Parses `delta-seconds` (RFC 9111 §1.2.2), which consists only of digits. Values are capped at 2³¹. Returns nil
+    /// if the string is malformed.
     package static func deltaSeconds(_ text: String) -> Int? {
         guard !text.isEmpty else { return nil }
         var value = 0
@@ -140,7 +144,7 @@ package enum FieldLines {
         return value
     }
 
-    /// Whether the text is a field name (`token`, RFC 9110 §5.6.2).
+    /// Whether the string is a field name (`token`, RFC 9110 §5.6.2).
     package static func isToken(_ text: String) -> Bool {
         !text.isEmpty
             && text.utf8.allSatisfy { byte in
@@ -152,7 +156,7 @@ package enum FieldLines {
             }
     }
 
-    /// The text with ASCII letters in lower case, and all else unchanged.
+    /// Returns the string with ASCII letters in lowercase and all other bytes unchanged.
     package static func lowercased(_ text: String) -> String {
         guard text.utf8.contains(where: { $0 >= 0x41 && $0 <= 0x5A }) else { return text }
         return String(decoding: text.utf8.map(lower), as: UTF8.self)
@@ -161,7 +165,7 @@ package enum FieldLines {
     /// Whether two names are equal, ignoring the case of ASCII letters.
     package static func isSameName(_ one: String, _ other: String) -> Bool {
         guard one.utf8.count == other.utf8.count else { return false }
-        // Most names differ in their first byte; only the others are worth getting a pointer to their bytes.
+        // Most names differ in their first byte. Compare it before obtaining pointers to the bytes.
         guard let first = one.utf8.first, let second = other.utf8.first else { return true }
         guard lower(first) == lower(second) else { return false }
         let isSame = one.utf8.withContiguousStorageIfAvailable { one in

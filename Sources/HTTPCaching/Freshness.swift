@@ -1,21 +1,21 @@
-/// How long a stored response stays fresh, and which rule says so.
+/// How long a stored response stays fresh, and the rule that determines it.
 package struct FreshnessLifetime: Sendable, Hashable {
-    /// The rule that gave the lifetime, in the order they are tried.
+    /// The rule that determines the lifetime. Rules are tried in this order.
     package enum Basis: String, Sendable, Hashable {
-        /// `s-maxage`, shared caches only.
+        /// `s-maxage`, only in a shared cache.
         case sharedMaxAge = "s-maxage"
         case maxAge = "max-age"
         /// `Expires` − `Date`.
         case expires
         /// A tenth of `Date` − `Last-Modified`.
         case heuristic
-        /// `defaultMaxAge` of the configuration, or a lifetime assigned to the response.
+        /// The `defaultMaxAge` of the configuration, or a lifetime assigned to the response.
         case configured
         /// No rule applies; the lifetime is zero.
         case none
     }
 
-    /// Seconds from when the origin made the response, ≥ 0.
+    /// The lifetime in seconds (≥ 0), counted from when the origin generated the response.
     package var seconds: Double
     package var basis: Basis
 
@@ -25,20 +25,20 @@ package struct FreshnessLifetime: Sendable, Hashable {
     }
 }
 
-/// Freshness of stored responses (RFC 9111 §4.2).
+/// Computes the freshness of stored responses (RFC 9111 §4.2).
 package enum Freshness {
-    /// Statuses with a heuristic lifetime (RFC 9110 §15.1). 206 is not among them, because partial responses are not
-    /// stored. Other statuses have one if `public` says so (RFC 9111 §4.2.2).
+    /// The statuses that may have a heuristic lifetime (RFC 9110 §15.1), except 206, because partial responses are not
+    /// stored. Other statuses may have one if the response has `public` (RFC 9111 §4.2.2).
     static let heuristicStatuses: Set<Int> = [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501]
-    /// No heuristic lifetime is longer than a day (our cap; §4.2.2 leaves it to the cache).
+    /// The maximum heuristic lifetime, one day. §4.2.2 leaves the limit to the cache.
     static let heuristicCap = 86_400.0
 
-    /// How long a stored response stays fresh, counted from when the origin generated it.
+    /// Returns how long a stored response stays fresh, counted from when the origin generated it.
     ///
-    /// The first present of `s-maxage` (shared cache), `max-age`, `Expires` − `Date`; else a tenth of
-    /// `Date` − `Last-Modified`, at most a day; else the configured default. Malformed or contradictory values count as
-    /// zero. A targeted field replaces all of `Cache-Control` and `Expires`. Source: RFC 9111 §4.2.1 and §4.2.2,
-    /// RFC 9213 §2.2.
+    /// The lifetime comes from the first of these that is present: `s-maxage` (only in a shared cache), `max-age`,
+    /// `Expires` − `Date`, a tenth of `Date` − `Last-Modified` (at most a day), and the configured default. Malformed
+    /// or contradictory values are treated as zero. A targeted field replaces all of `Cache-Control` and `Expires`.
+    /// Sources: RFC 9111 §4.2.1 and §4.2.2, RFC 9213 §2.2.
     package static func lifetime(
         of response: StoredResponse, configuration: CachingConfiguration = CachingConfiguration()
     ) -> FreshnessLifetime {
@@ -50,7 +50,8 @@ package enum Freshness {
         return lifetime
     }
 
-    /// The lifetime that fields and configuration give, before what was assigned to this response.
+    /// Returns the lifetime determined by the fields and the configuration, ignoring a lifetime assigned to the
+    /// response.
     private static func declaredLifetime(
         of response: StoredResponse, configuration: CachingConfiguration
     ) -> FreshnessLifetime {
@@ -79,13 +80,14 @@ package enum Freshness {
             return FreshnessLifetime(seconds: min(tenth, heuristicCap), basis: .heuristic)
         }
         if response.isOK, let configured = configuration.defaultMaxAge {
-            return FreshnessLifetime(seconds: Double(max(0, configured)), basis: .configured)
+            let (seconds, fraction) = configured.components
+            return FreshnessLifetime(seconds: max(0, Double(seconds) + Double(fraction) / 1e18), basis: .configured)
         }
         return FreshnessLifetime(seconds: 0, basis: .none)
     }
 
-    /// Seconds of freshness left at `now` (Unix seconds); zero or negative when stale (RFC 9111 §4.2), after a soft purge,
-    /// or in doubt.
+    /// Returns the remaining freshness at `now` (Unix seconds), in seconds. Zero or negative if the response is stale
+    /// (RFC 9111 §4.2), has been soft-purged, or is in doubt.
     package static func remaining(
         of response: StoredResponse, now: Double, configuration: CachingConfiguration = CachingConfiguration()
     ) -> Double {

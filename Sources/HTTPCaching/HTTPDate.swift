@@ -1,14 +1,14 @@
-// Dates of HTTP fields (RFC 9110 §5.6.7). Three forms are read, exactly except for letter case, which a cache should
-// ignore (RFC 9111 §4.2); one is written:
+// Dates in HTTP fields (RFC 9110 §5.6.7). Three formats are accepted; only the first is generated. They are parsed
+// strictly, except that letter case is ignored, as RFC 9111 §4.2 recommends:
 //
-//     Sun, 06 Nov 1994 08:49:37 GMT      IMF-fixdate, the one written
+//     Sun, 06 Nov 1994 08:49:37 GMT      IMF-fixdate
 //     Sunday, 06-Nov-94 08:49:37 GMT     RFC 850
 //     Sun Nov  6 08:49:37 1994           asctime
 //
-// Days between the civil calendar and 1970 are counted with the 400-year cycle of 146,097 days; years begin in March,
-// so that the leap day is the last of its year. Whether the weekday fits the date is not checked.
+// Days between the civil calendar and 1970 are counted with the 400-year cycle of 146,097 days. Years begin in March,
+// so that the leap day is the last day of a year. The weekday is not checked against the date.
 
-/// Dates in HTTP fields, as Unix seconds.
+/// Converts between dates in HTTP fields and Unix seconds.
 package enum HTTPDate {
     private static let shortDays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]
     private static let longDays = [
@@ -18,9 +18,11 @@ package enum HTTPDate {
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// Unix seconds of a date in one of the three forms, in any letter case; nil for anything else. The zone is `GMT`.
+    /// Parses a date in one of the three formats, in any letter case. Returns Unix seconds, or nil for any other
+    /// string. The time zone is always `GMT`.
     ///
-    /// - Parameter now: Unix seconds; a two-digit year that would lie over 50 years ahead of it is in the past century.
+    /// - Parameter now: the current time in Unix seconds. A two-digit year that would be more than 50 years after it is
+    ///   in the past century.
     package static func unixSeconds(_ text: String, now: Double) -> Int? {
         let text = Text(bytes: Array(text.utf8))
         let count = text.bytes.count
@@ -46,7 +48,7 @@ package enum HTTPDate {
             text.has(" ", at: comma + 11), let time = text.time(at: comma + 12), text.has(" GMT", at: comma + 20)
         else { return nil }
         let today = civil(days: Int((now / 86_400).rounded(.down)))
-        // The last year of these two digits that begins within 50 years from now.
+        // The last year with these two digits that begins within 50 years from now.
         let year = today.year + 50 - ((today.year + 50 - short) % 100)
         let limit = days(year: today.year + 50, month: today.month, day: today.day) * 86_400
         let timeOfDay = now - (now / 86_400).rounded(.down) * 86_400
@@ -56,7 +58,7 @@ package enum HTTPDate {
         return seconds(year - 100, month, day, time)
     }
 
-    /// The date as IMF-fixdate, the only form to send.
+    /// Returns the date as IMF-fixdate, the only format that may be sent.
     package static func text(unixSeconds: Int) -> String {
         let days = Int((Double(unixSeconds) / 86_400).rounded(.down))
         let rest = unixSeconds - days * 86_400
@@ -67,21 +69,21 @@ package enum HTTPDate {
         return "\(weekday), \(padded(date.day, 2)) \(months[date.month - 1]) \(padded(date.year, 4)) \(time) GMT"
     }
 
-    /// nil for a day that the month does not have. Months count from 1.
+    /// Converts a date and a time of day to Unix seconds; nil if the month does not have that day. Months count from 1.
     private static func seconds(_ year: Int, _ month: Int, _ day: Int, _ time: Int) -> Int? {
         let lengths = [31, isLeap(year) ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
         guard day >= 1, day <= lengths[month - 1] else { return nil }
         return min(days(year: year, month: month, day: day) * 86_400 + time, last)
     }
 
-    /// 31 Dec 9999 23:59:59, the last second that can be written; the leap second after it is read as this one.
+    /// 31 Dec 9999 23:59:59, the last second that can be written. The leap second after it is treated as this second.
     private static let last = 253_402_300_799
 
     /// The bytes of a date, accessed by position.
     private struct Text {
         let bytes: [UInt8]
 
-        /// Whether these characters are at this position, letters in either case.
+        /// Whether these characters are at this position. Letter case is ignored.
         func has(_ expected: StaticString, at start: Int) -> Bool {
             guard start + expected.utf8CodeUnitCount <= bytes.count else { return false }
             return expected.withUTF8Buffer { wanted in
@@ -89,7 +91,7 @@ package enum HTTPDate {
             }
         }
 
-        /// The index in `words` of the word at this position, in either case.
+        /// Returns the index in `words` of the word at this position, ignoring case.
         func word(at start: Int, count: Int, of words: [String]) -> Int? {
             guard start + count <= bytes.count else { return nil }
             return words.firstIndex { word in
@@ -109,12 +111,12 @@ package enum HTTPDate {
             return value
         }
 
-        /// Two digits, or a space and a digit if the form pads with a space.
+        /// Parses two digits, or a space and one digit if the format pads with a space.
         func day(at start: Int, isPadded: Bool = false) -> Int? {
             isPadded && has(" ", at: start) ? number(at: start + 1, digits: 1) : number(at: start, digits: 2)
         }
 
-        /// `hh:mm:ss` in seconds; a leap second may be 60.
+        /// Parses `hh:mm:ss` and returns seconds. The seconds may be 60 for a leap second.
         func time(at start: Int) -> Int? {
             guard let hour = number(at: start, digits: 2), has(":", at: start + 2),
                 let minute = number(at: start + 3, digits: 2), has(":", at: start + 5),

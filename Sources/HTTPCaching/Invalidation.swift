@@ -1,9 +1,9 @@
-/// How requests that may change state invalidate stored responses (RFC 9111 §4.4).
+/// Determines which stored responses are invalidated by requests that may change state (RFC 9111 §4.4).
 package enum Invalidation {
-    /// A URL in normal form, and its origin.
+    /// A normalized URL and its origin.
     package struct Target: Sendable, Hashable {
         package let url: String
-        /// Scheme, host and port; two URLs have the same origin if these are equal.
+        /// The scheme, host and port. Two URLs have the same origin if these are equal.
         package let origin: String
 
         package init(url: String, origin: String) {
@@ -16,15 +16,15 @@ package enum Invalidation {
     /// case-sensitive.
     package static func isSafe(_ method: String) -> Bool { ["GET", "HEAD", "OPTIONS", "TRACE"].contains(method) }
 
-    /// The URLs whose stored responses must not be used any more after a request has been answered.
+    /// Returns the URLs for which stored responses must no longer be used after a request has been answered.
     ///
-    /// None after a safe method or an error (4xx, 5xx), since nothing is known to have changed. Otherwise the request's
-    /// URL, and those that `Location` and `Content-Location` name on the same origin; a response must not invalidate
-    /// what is stored for another origin.
+    /// The result is empty after a safe method or an error (4xx, 5xx), because the resource is not known to have
+    /// changed. Otherwise it contains the URL of the request, and the URLs in `Location` and `Content-Location` that
+    /// have the same origin. A response must not invalidate responses from a different origin.
     ///
     /// - Parameters:
     ///   - fields: all field lines of the response.
-    ///   - resolving: returns the URL that a reference found at `target` leads to; nil if the reference is invalid.
+    ///   - resolving: resolves a reference relative to `target`; returns nil if the reference is invalid.
     package static func targets(
         after method: String, to target: Target, status: Int, fields: [HeaderField],
         resolving: (_ reference: String) -> Target?
@@ -34,8 +34,9 @@ package enum Invalidation {
         return [target] + named.filter { $0.origin == target.origin && $0 != target }
     }
 
-    /// Whether the response to a POST also answers later GET requests (RFC 9110 §9.3.3): a 200 that declares its
-    /// freshness, and whose `Content-Location` is its own URL. It is stored if the response to a GET would be.
+    /// Whether the response to a POST may also answer later GET requests (RFC 9110 §9.3.3). It must be a 200 that
+    /// declares its freshness and has its own URL in `Content-Location`. It is stored if the response to a GET would be
+    /// stored.
     package static func answersLaterRequests(
         _ response: StoredResponse, to method: String, at target: Target,
         configuration: CachingConfiguration = CachingConfiguration(), resolving: (_ reference: String) -> Target?

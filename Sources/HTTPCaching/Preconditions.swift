@@ -1,27 +1,29 @@
-/// A client's own conditions, evaluated against a stored response (RFC 9110 §13, RFC 9111 §4.3.2).
+/// Evaluates a client's own conditions against a stored response (RFC 9110 §13, RFC 9111 §4.3.2).
 package enum Preconditions {
     package enum Outcome: String, Sendable, Hashable {
-        /// Answer as if there were no condition.
+        /// Answer as if the request had no conditions.
         case proceed
-        /// Answer 304 with `notModifiedFields`.
+        /// Answer with 304 and `notModifiedFields`.
         case notModified
-        /// Answer 412.
+        /// Answer with 412.
         case preconditionFailed
     }
 
-    /// The request fields that state conditions, in lower case. A cache that validates replaces them with its own.
+    /// The names of conditional request fields, in lowercase. A cache that validates a response replaces them with its
+    /// own.
     package static let fieldNames: Set<String> = [
         "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
     ]
 
     /// Evaluates the conditions of a GET or HEAD request, in the order of RFC 9110 §13.2.2.
     ///
-    /// Conditions apply only if the answer would otherwise be a success (§13.2.1). `If-None-Match` compares weakly with
-    /// each member of its list, `*` matches anything; if present, `If-Modified-Since` is ignored. The latter must be a
-    /// single valid date; it is compared with `Last-Modified`, else with `Date`, else with the time of arrival.
+    /// Conditions apply only if the response would otherwise be successful (§13.2.1). `If-None-Match` compares weakly
+    /// with each member of its list, and `*` matches any response. If `If-None-Match` is present, `If-Modified-Since`
+    /// is ignored. `If-Modified-Since` must be a single valid date. It is compared with `Last-Modified`; if that is
+    /// absent, with `Date`; otherwise with the time of arrival.
     ///
-    /// - Parameter isOrigin: whether the response is our own work rather than a stored one. Only then do `If-Match` and
-    ///   `If-Unmodified-Since` apply: a cache leaves them to the origin (§13.1.1, §13.1.4).
+    /// - Parameter isOrigin: whether the response was generated here rather than stored. If it was stored, `If-Match`
+    ///   and `If-Unmodified-Since` are ignored, because a cache leaves them to the origin (§13.1.1, §13.1.4).
     package static func evaluate(
         requestFields: [HeaderField], response: StoredResponse, isOrigin: Bool = false
     ) -> Outcome {
@@ -47,17 +49,18 @@ package enum Preconditions {
         return modified <= Double(since) ? .notModified : .proceed
     }
 
-    /// The fields of a 304 made from the fields of the response it stands for (RFC 9110 §15.4.5).
+    /// Returns the fields of a 304, given the fields of the complete response (RFC 9110 §15.4.5).
     ///
-    /// Representation metadata is left out, since the client has it: type, coding, length, language, range and digests,
-    /// and `Last-Modified` if there is an `ETag`. Everything else stays, including the fields that a 304 must carry.
+    /// Excludes representation metadata, which the client already has: type, coding, length, language, range and
+    /// digests, and `Last-Modified` if there is an `ETag`. All other fields are kept, including the fields that a 304
+    /// must contain.
     package static func notModifiedFields(_ fields: [HeaderField]) -> [HeaderField] {
         var dropped = representationFields
         if fields.first("etag") != nil { dropped.insert("last-modified") }
         return fields.filter { !dropped.contains(FieldLines.lowercased($0.name)) }
     }
 
-    /// Fields that describe a body, which a 304 or 416 does not have.
+    /// The fields that describe a body. A 304 or 416 has none.
     static let representationFields: Set<String> = [
         "content-type", "content-encoding", "content-language", "content-length", "content-range", "content-md5",
         "content-digest", "repr-digest", "digest", "accept-ranges",
@@ -72,7 +75,7 @@ package enum Preconditions {
         return EntityTag.list(list).contains { compare($0)(tag) }
     }
 
-    /// A date field in Unix seconds; nil if absent, repeated or malformed.
+    /// Returns a date field in Unix seconds; nil if the field is absent, repeated or malformed.
     private static func date(_ name: String, in fields: [HeaderField], _ response: StoredResponse) -> Int? {
         let values = fields.values(of: name)
         return values.count == 1 ? HTTPDate.unixSeconds(values[0], now: response.responseTime) : nil

@@ -1,15 +1,16 @@
-// An original is stored under the URL that was asked for, even if redirects led elsewhere. Each redirect is a response
-// with rules of its own; the stored response stands for all of them and so follows the strictest:
+// An original is stored under the requested URL even if the response came from a redirect target. Each redirect is a
+// response with its own caching rules. The stored response represents all of them and follows the strictest rules:
 //
-// - it lives no longer than the shortest-lived redirect. A temporary one (302, 303, 307) without freshness has no
-//   lifetime, so the source is asked each time; a permanent one (301, 308) without freshness sets no limit, since it
-//   says that the other URL is to be used from now on (RFC 9110 §15.4.2, §15.4.9);
-// - it is not stored if one of them may not be (RFC 9111 §3), apart from lacking a lifetime;
-// - it is selected by the request fields that any of them varies on (RFC 9111 §4.1).
+// - The lifetime is limited by the redirect with the shortest lifetime. A temporary redirect (302, 303, 307) without
+//   freshness information has no lifetime, so the source is requested each time. A permanent redirect (301, 308)
+//   without freshness information sets no limit, because clients should use the new URL from now on (RFC 9110 §15.4.2,
+//   §15.4.9).
+// - The response is not stored if any of the redirects may not be stored (RFC 9111 §3), except for lack of a lifetime.
+// - The response is selected by the request fields that any of the redirects varies on (RFC 9111 §4.1).
 
-/// The caching rules of redirects on the way to a response.
+/// Applies the caching rules of the redirects that led to a response.
 package enum Redirects {
-    /// The longest lifetime that `response` may have, in seconds, ≥ 0; nil if the redirects set no limit.
+    /// Returns the maximum lifetime of `response` in seconds (≥ 0); nil if the redirects set no limit.
     package static func lifetimeLimit(
         of response: StoredResponse, after redirects: [StoredResponse],
         configuration: CachingConfiguration = CachingConfiguration()
@@ -29,7 +30,7 @@ package enum Redirects {
         return shortest == 0 ? 0 : Age.current(of: response, now: arrival) + shortest
     }
 
-    /// Why a response reached by these redirects may not be stored; nil if they do not forbid it.
+    /// Returns the reason why the redirects forbid storing the final response; nil if they permit it.
     package static func refusal(
         _ redirects: [StoredResponse], requestFields: [HeaderField],
         configuration: CachingConfiguration = CachingConfiguration()
@@ -43,7 +44,8 @@ package enum Redirects {
         return nil
     }
 
-    /// The request fields that a response and the redirects before it vary on; nil for `Vary: *` in any of them.
+    /// Returns the request fields that a response and the redirects before it vary on; nil if any of them has
+    /// `Vary: *`.
     package static func selectingFields(
         of responseFields: [HeaderField], after redirects: [StoredResponse], requestFields: [HeaderField]
     ) -> [String: String?]? {
@@ -53,10 +55,11 @@ package enum Redirects {
         return Variation.selectingFields(of: responseFields + varying, requestFields: requestFields)
     }
 
-    /// Whether a request selects a stored response by all the fields it was stored under, the redirects' included.
+    /// Whether a request selects a stored response by all the fields that it was stored with, including the fields that
+    /// redirects vary on.
     package static func selects(_ stored: StoredResponse, requestFields: [HeaderField]) -> Bool {
         guard Variation.selects(stored, requestFields: requestFields) else { return false }
-        // The fields that redirects vary on are not in the response's own `Vary`.
+        // The fields that redirects vary on are not in the `Vary` of the response itself.
         let names = Variation.names(in: stored.fields) ?? []
         return stored.selecting.keys.allSatisfy {
             names.contains($0) || Variation.isAsThen($0, stored, requestFields)

@@ -1,34 +1,35 @@
-/// A client's directives for caches: `Cache-Control` in a request, else `Pragma` (RFC 9111 §5.2.1 and §5.4).
+/// A client's directives for caches: `Cache-Control` in a request, or `Pragma` if that is absent (RFC 9111 §5.2.1 and
+/// §5.4).
 ///
-/// All of them are advice that a cache may follow. A directive with a malformed value is ignored; of several valid
-/// values the strictest counts.
+/// All directives are advisory. A directive with a malformed value is ignored. If there are several valid values, the
+/// strictest applies.
 package struct RequestDirectives: Sendable, Hashable {
-    /// How stale a response the client accepts.
+    /// How stale a response may be for the client to accept it.
     package enum MaxStale: Sendable, Hashable {
-        /// Any staleness: `max-stale` without a value.
+        /// `max-stale` without a value: any staleness is acceptable.
         case any
-        /// At most this many seconds past its freshness lifetime.
+        /// `max-stale` with a value: the maximum number of seconds past the freshness lifetime.
         case seconds(Int)
     }
 
-    /// `no-cache`: use no stored response without validating it.
+    /// `no-cache`: do not use a stored response without validation.
     package var noCache = false
-    /// `no-store`: store nothing of this request and its response. Stored responses may still be used.
+    /// `no-store`: neither this request nor its response may be stored. Stored responses may still be used.
     package var noStore = false
-    /// `only-if-cached`: do not ask the origin; answer 504 if no stored response can be used.
+    /// `only-if-cached`: do not contact the origin; answer with 504 if no stored response can be used.
     package var onlyIfCached = false
-    /// `max-age`: the greatest age in seconds that the client accepts.
+    /// `max-age`: the maximum age in seconds that the client accepts.
     package var maxAge: Int?
-    /// `min-fresh`: seconds for which the response must still be fresh.
+    /// `min-fresh`: how long the response must still be fresh, in seconds.
     package var minFresh: Int?
-    /// `max-stale`: whether, and how far, stale responses are acceptable.
+    /// `max-stale`: how stale a response may be; nil if stale responses are not acceptable.
     package var maxStale: MaxStale?
-    /// `stale-if-error`: seconds past its lifetime a response may stand in for an error (RFC 5861 §4).
+    /// `stale-if-error`: how long after its lifetime a response may replace an error, in seconds (RFC 5861 §4).
     package var staleIfError: Int?
 
     package init() {}
 
-    /// Reads the fields of a request. `Pragma: no-cache` counts only if there is no `Cache-Control` at all.
+    /// Reads the directives from the fields of a request. `Pragma: no-cache` is used only if `Cache-Control` is absent.
     package init(fields: [HeaderField]) {
         guard fields.first("cache-control") != nil else {
             noCache = fields.values(of: "pragma").contains { line in
@@ -50,7 +51,7 @@ package struct RequestDirectives: Sendable, Hashable {
         }
     }
 
-    /// Whether the client accepts a response this many seconds past its freshness lifetime.
+    /// Whether the client accepts a response this many seconds after its freshness lifetime.
     func permitsStale(by seconds: Double) -> Bool {
         switch maxStale {
         case nil: false

@@ -1,39 +1,46 @@
-/// What to do with a stored response that a request selects.
+/// A decision about how to use a stored response that a request selects.
 package enum ReuseDecision: String, Sendable, Hashable {
-    /// Reuse it; it is fresh.
+    /// Reuse the response, which is fresh.
     case fresh
-    /// Reuse it although it is stale, because the policy or the client's `max-stale` permits it.
+    /// Reuse the response although it is stale, because the policy or the client's `max-stale` permits it.
     case stale
-    /// Reuse it although it is stale, and validate it in the background (RFC 5861 §3).
+    /// Reuse the response although it is stale, and validate it in the background (RFC 5861 §3).
     case staleWhileRevalidate
-    /// Validate it with the origin before reuse.
+    /// Validate the response with the origin before reuse.
     case mustValidate
-    /// Ask the origin without validators: none is stored, or the policy wants a new response.
+    /// Send a request without validators, because none is stored or the policy requires a new response.
     case mustFetch
-    /// Answer 504: nothing stored can be used, and the request forbids asking (`only-if-cached`, RFC 9111 §5.2.1.7).
+    /// Answer with 504: no stored response can be used, and the request forbids contacting the origin
+    /// (`only-if-cached`, RFC 9111 §5.2.1.7).
     case gatewayTimeout
 }
 
-/// How an origin failed to answer.
+/// How the origin failed.
 package enum OriginFailure: Sendable, Hashable {
-    /// No response came: unreachable, timed out, broken off.
+    /// No response arrived: the origin could not be reached, timed out, or closed the connection early.
     case noResponse
-    /// A response came with this status.
+    /// The origin sent a response with this status.
     case status(Int)
-    /// A 200 came of which nothing can be made.
+    /// The origin sent a 200 that cannot be rendered.
     case unusable
 }
 
-/// Reusing stored responses (RFC 9111 §4). `now` is Unix seconds; `directives` is nil if the client's are ignored.
+/// Decides whether stored responses may be reused (RFC 9111 §4). `now` is in Unix seconds. `directives` is nil if the
+/// client's directives are ignored.
 package enum Reuse {
-    /// What to do with the stored response that a request selects.
+    /// Decides how to use the stored response that a request selects.
     ///
-    /// With `protocol`: a fresh response is reused, unless it has `no-cache` without field names; a stale one if the
-    /// client's `max-stale` permits it or within `stale-while-revalidate`, unless forbidden; otherwise it is validated.
-    /// After a soft purge, what would be fresh is as if within `stale-while-revalidate`. What is in doubt is validated, and
-    /// answers nothing where the origin may not be asked.
-    /// The client's `no-cache`, `max-age` and `min-fresh` demand validation, except that a fresh `immutable` response
-    /// satisfies any `max-age` (RFC 8246 §2.1). The other policies override the client and the origin.
+    /// With the policy `protocol`:
+    ///
+    /// - A fresh response is reused, unless it has `no-cache` without field names.
+    /// - A stale response is reused if the client's `max-stale` permits it, or within `stale-while-revalidate`, unless
+    ///   the response forbids stale reuse. Otherwise it is validated.
+    /// - After a soft purge, a fresh response is treated like one within `stale-while-revalidate`.
+    /// - The client's `no-cache`, `max-age` and `min-fresh` can require validation. A fresh `immutable` response
+    ///   satisfies any `max-age` (RFC 8246 §2.1).
+    ///
+    /// The other policies take precedence over the directives of the client and the origin. With any policy, a response
+    /// in doubt is validated. It is not used if the origin may not be contacted.
     package static func decision(
         stored: StoredResponse, now: Double, policy: CachePolicy,
         configuration: CachingConfiguration = CachingConfiguration(), directives: RequestDirectives? = nil
@@ -72,7 +79,7 @@ package enum Reuse {
         return otherwise
     }
 
-    /// What to do if the request selects no stored response.
+    /// Decides how to answer a request that selects no stored response.
     package static func decisionWithoutStored(
         policy: CachePolicy, directives: RequestDirectives? = nil
     ) -> ReuseDecision {
@@ -80,12 +87,12 @@ package enum Reuse {
         return policy == .protocol && directives?.onlyIfCached == true ? .gatewayTimeout : .mustFetch
     }
 
-    /// Whether a stale response may stand in when the origin failed (RFC 9111 §4.2.4 and §4.3.3, RFC 5861 §4).
+    /// Whether a stale response may be served after the origin failed (RFC 9111 §4.2.4 and §4.3.3, RFC 5861 §4).
     ///
-    /// A failure is no response, any 5xx, or a 200 that its recipient cannot use. A stale response may then be served
-    /// unless one of its directives forbids it, the client asked for validation with `no-cache`, or the response is
-    /// itself a 5xx, which would hide one failure behind another. If the response or the client gives `stale-if-error`,
-    /// staleness beyond both forbids it too, unless the client's `max-stale` permits it.
+    /// A failure is a missing response, any 5xx, or a 200 that cannot be used. A stale response may be served unless
+    /// one of its directives forbids stale reuse, the client sent `no-cache`, or the response is itself a 5xx, which
+    /// would replace one failure with another. If the response or the client specifies `stale-if-error`, the staleness
+    /// must be within one of the two limits, unless the client's `max-stale` permits it.
     package static func mayServeStale(
         _ stored: StoredResponse, after failure: OriginFailure, now: Double,
         configuration: CachingConfiguration = CachingConfiguration(), directives: RequestDirectives? = nil
@@ -107,10 +114,10 @@ package enum Reuse {
         }
     }
 
-    /// The fields to answer with from a stored response, except `Age`, which `Age.fieldValue` gives (RFC 9111 §4).
+    /// Returns the fields for reusing a stored response (RFC 9111 §4). They exclude `Age`, which `Age.fieldValue`
+    /// provides.
     ///
-    /// The received `Age` is left out, and so are the fields that `no-cache` names unless the response was just
-    /// validated (§5.2.2.4).
+    /// The fields listed by `no-cache` are also excluded, unless the response was just validated (§5.2.2.4).
     package static func fields(
         of stored: StoredResponse, wasValidated: Bool, configuration: CachingConfiguration = CachingConfiguration()
     ) -> [HeaderField] {
@@ -122,8 +129,8 @@ package enum Reuse {
         return stored.fields.dropping(dropped)
     }
 
-    /// Whether stale reuse is forbidden: by `no-cache` and `must-revalidate` in every cache, by `proxy-revalidate` and
-    /// `s-maxage` in a shared cache (RFC 9111 §4.2.4, §5.2.2.2, §5.2.2.8, §5.2.2.10).
+    /// Whether stale reuse is forbidden. `no-cache` and `must-revalidate` forbid it in every cache, `proxy-revalidate`
+    /// and `s-maxage` in a shared cache (RFC 9111 §4.2.4, §5.2.2.2, §5.2.2.8, §5.2.2.10).
     static func forbidsStale(_ control: CacheControl, configuration: CachingConfiguration) -> Bool {
         if control.forbidsReuse || control.has("must-revalidate") { return true }
         return !configuration.isPrivate && (control.has("proxy-revalidate") || control.has("s-maxage"))

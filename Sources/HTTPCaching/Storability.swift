@@ -1,35 +1,37 @@
-/// Whether a response may be stored (RFC 9111 §3).
+/// Decides whether a response may be stored (RFC 9111 §3).
 package enum Storability {
     package enum Refusal: String, Sendable, Hashable {
-        /// Not a complete, final response of a status we know how to store: 1xx, 206, 304, beyond 999; with
-        /// `must-understand` also every status whose caching rules this cache does not know (RFC 9111 §5.2.2.3).
+        /// The response is not complete and final, or its status cannot be stored: 1xx, 206, 304, or above 999. With
+        /// `must-understand`, this includes every status with caching rules that this cache does not implement
+        /// (RFC 9111 §5.2.2.3).
         case status
-        /// `no-store` in the response or the request.
+        /// The response or the request has `no-store`.
         case noStore = "no-store"
-        /// `private` without field names, in a shared cache.
+        /// The response has `private` without field names, and the cache is shared.
         case `private`
-        /// The request carried `Authorization`, and nothing in the response permits a shared cache to store it (§3.5).
+        /// The request has `Authorization`, and the response does not permit a shared cache to store it (§3.5).
         case authorization
-        /// `Vary: *`, which no later request matches (§4.1).
+        /// The response has `Vary: *`, which no later request matches (§4.1).
         case varies = "vary-*"
-        /// 412 or 416, which answers the conditions or range of this request only.
+        /// The response is a 412 or 416, which answers only the conditions or the range of this request.
         case conditional
-        /// Neither freshness information nor a status that allows a heuristic lifetime.
+        /// The response has no freshness information, and its status does not permit a heuristic lifetime.
         case noLifetime = "no-lifetime"
     }
 
-    /// Statuses whose meaning for caching is implemented, for `must-understand` (§5.2.2.3): those of RFC 9110 except
-    /// 206, 304 and those that answer conditions and ranges.
+    /// The statuses with implemented caching rules, for `must-understand` (§5.2.2.3): the statuses of RFC 9110, except
+    /// 206, 304 and the statuses that answer conditions and ranges.
     private static let understood: Set<Int> = [
         200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 408,
         409,
         410, 411, 413, 414, 415, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505,
     ]
 
-    /// Why the response to a GET may not be stored; nil if it may be.
+    /// Returns the reason why the response to a GET may not be stored; nil if it may be stored.
     ///
-    /// Every final status may be stored if it has freshness information, even 299 or 999; those of RFC 9110 §15.1 also
-    /// without. `Set-Cookie` and `Cookie` do not matter. For what is stored see `storedFields`. RFC 9111 §3 and §3.5.
+    /// Every final status may be stored if the response has freshness information, even 299 or 999. The statuses of
+    /// RFC 9110 §15.1 may be stored without it. `Set-Cookie` and `Cookie` are ignored. `storedFields` decides which
+    /// fields are stored. Sources: RFC 9111 §3 and §3.5.
     package static func refusal(
         response: StoredResponse, requestFields: [HeaderField],
         configuration: CachingConfiguration = CachingConfiguration()
@@ -40,7 +42,7 @@ package enum Storability {
         let control = governing.control
         let isShared = !configuration.isPrivate
         if control.has("must-understand") {
-            // must-understand overrides no-store, which is there for caches that do not know must-understand.
+            // must-understand overrides no-store, which is meant for caches that do not implement must-understand.
             guard understood.contains(status) else { return .status }
         } else if control.has("no-store") {
             return .noStore
@@ -62,8 +64,8 @@ package enum Storability {
         return hasLifetime ? nil : .noLifetime
     }
 
-    /// The fields of a response that are stored: without hop-by-hop fields (RFC 9111 §3.1) and, in a shared cache,
-    /// without those that `private` names (§5.2.2.7).
+    /// Returns the fields of a response that are stored. Excludes hop-by-hop fields (RFC 9111 §3.1) and, in a shared
+    /// cache, the fields listed by `private` (§5.2.2.7).
     package static func storedFields(
         of fields: [HeaderField], configuration: CachingConfiguration = CachingConfiguration()
     ) -> [HeaderField] {

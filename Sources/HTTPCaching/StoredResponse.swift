@@ -1,8 +1,8 @@
-/// One field line as received: the name as written, the value without surrounding whitespace.
-public struct HeaderField: Sendable, Hashable {
-    /// As written by the sender.
+/// A field line as received: the name in its original case, and the value without surrounding whitespace.
+public struct HeaderField: Sendable, Hashable, Codable {
+    /// The name in its original case.
     public var name: String
-    /// Without surrounding whitespace.
+    /// The value without surrounding whitespace.
     public var value: String
     public init(_ name: String, _ value: String) {
         self.name = name
@@ -10,32 +10,40 @@ public struct HeaderField: Sendable, Hashable {
     }
 }
 
-/// A response kept for reuse, without its body (RFC 9111 §3).
-public struct StoredResponse: Sendable, Hashable {
-    /// 100…999.
+/// A response stored for reuse, without its body (RFC 9111 §3).
+public struct StoredResponse: Sendable, Hashable, Codable {
+    /// The status code, 100…999.
     public var status: Int
-    /// End-to-end fields in the order received, repeats kept.
+    /// The end-to-end fields in the order received, including duplicates.
     public var fields: [HeaderField]
-    /// Unix seconds when the request was sent (RFC 9111 §4.2.3).
+    /// The time when the request was sent, in Unix seconds (RFC 9111 §4.2.3).
     public var requestTime: Double
-    /// Unix seconds when the head of the response arrived.
+    /// The time when the header of the response arrived, in Unix seconds.
     public var responseTime: Double
-    /// The request fields that `Vary` selects on: lower-case name and combined value, nil for an absent field.
-    public var selecting: [String: String?]
-    /// A freshness lifetime in seconds that overrides the fields: a remembered failure's, or one set by the caller.
+    /// The request fields that the response varies on: lowercase names and combined values, with nil for an absent
+    /// field.
+    package var selecting: [String: String?]
+    /// A freshness lifetime in seconds that overrides the fields; nil if none is assigned. It is set for a remembered
+    /// failure or by the caller.
     public var assignedLifetime: Double?
-    /// Seconds that the freshness lifetime never exceeds, whatever gives it, because the redirects on the way limit it.
+    /// The maximum freshness lifetime in seconds, set by the redirects that led to the response; nil for no limit.
     public var lifetimeLimit: Double?
-    /// Whether a soft purge has made it stale: it answers as if within `stale-while-revalidate`, until it is validated.
+    /// Whether a soft purge has made the response stale. Until it is validated, the response is treated like one within
+    /// `stale-while-revalidate`.
     public var isSoftPurged: Bool
-    /// Whether a purge of it may have been missed: it answers to nothing, whatever the policy, until it is validated, but
-    /// stands in for an origin that fails as other stale responses do.
+    /// Whether a purge of the response may have been missed. Until it is validated, the response is not used, whatever
+    /// the policy. Like other stale responses, it may still be served after the origin failed.
     public var isInDoubt: Bool
 
-    /// Whether the body is the resource's: a 200, or a 203, which is a 200 that a proxy has changed (RFC 9110 §15.3.4).
+    /// Whether the status is 200, or 203, which is a 200 that a proxy has modified (RFC 9110 §15.3.4).
     package var isOK: Bool { status == 200 || status == 203 }
 
-    public init(
+    public init(status: Int, fields: [HeaderField], requestTime: Double, responseTime: Double) {
+        self.init(
+            status: status, fields: fields, requestTime: requestTime, responseTime: responseTime, selecting: [:])
+    }
+
+    package init(
         status: Int, fields: [HeaderField], requestTime: Double, responseTime: Double,
         selecting: [String: String?] = [:], assignedLifetime: Double? = nil, lifetimeLimit: Double? = nil,
         isSoftPurged: Bool = false, isInDoubt: Bool = false

@@ -1,22 +1,22 @@
-/// Validating stored responses with the origin (RFC 9111 §4.3).
+/// Validates stored responses with the origin (RFC 9111 §4.3).
 package enum Validation {
     /// Whether the stored response has a validator, so that a conditional request is possible.
     package static func hasValidator(_ stored: StoredResponse) -> Bool { !conditionalFields(for: stored).isEmpty }
 
     // MARK: Sending
 
-    /// The fields that make a request conditional on the stored response: `If-None-Match` with its entity tag as it was
-    /// received, `If-Modified-Since` with its `Last-Modified` (RFC 9111 §4.3.1).
+    /// Returns the fields that make a request conditional on the stored response: `If-None-Match` with its entity tag
+    /// as received, and `If-Modified-Since` with its `Last-Modified` (RFC 9111 §4.3.1).
     package static func conditionalFields(for stored: StoredResponse) -> [HeaderField] {
         conditionalFields(forAny: [stored], selected: 0)
     }
 
-    /// The fields that make a request conditional on any of the responses stored for its URL (RFC 9111 §4.3.1).
+    /// Returns the fields that make a request conditional on any of the responses stored for a URL (RFC 9111 §4.3.1).
     ///
-    /// `If-None-Match` lists the entity tag of the selected response, then those of the others, each once, sixteen at
-    /// most: a response stored for other selecting fields then need not be transferred again if the origin chooses it
-    /// for this request too. `If-Modified-Since` is sent only if the selected response is the only candidate, since a
-    /// date alone does not tell which of several is unchanged.
+    /// `If-None-Match` lists the entity tag of the selected response, then the tags of the others, each once and at
+    /// most sixteen. If the origin selects a response that was stored for other selecting fields, the body then need
+    /// not be transferred again. `If-Modified-Since` is sent only if the selected response is the only candidate,
+    /// because a date does not identify which of several responses is unchanged.
     package static func conditionalFields(forAny stored: [StoredResponse], selected: Int?) -> [HeaderField] {
         let tags = tagsSent(forAny: stored, selected: selected)
         var fields = tags.isEmpty ? [] : [HeaderField("If-None-Match", tags.joined(separator: ", "))]
@@ -27,8 +27,8 @@ package enum Validation {
         return fields
     }
 
-    /// The tags to send, as they were received. A selected response with a date but no tag, or with a malformed tag
-    /// that would corrupt a list, is validated alone; the malformed tags of others are left out.
+    /// Returns the tags to send, as received. A selected response is validated alone if it has a date but no tag, or a
+    /// malformed tag that would corrupt a list. Malformed tags of other responses are omitted.
     private static func tagsSent(forAny stored: [StoredResponse], selected: Int?) -> [String] {
         var tags: [String] = []
         if let selected {
@@ -48,19 +48,20 @@ package enum Validation {
 
     private static func tag(_ stored: StoredResponse) -> String? { EntityTag(of: stored.fields)?.description }
 
-    /// The most tags sent at once: the field has to stay short enough for origins.
+    /// The maximum number of tags in a request, so that the field stays short enough for origins.
     static let mostTags = 16
 
-    /// The fields of a request that validates on behalf of a client: the client's without its own conditions and range,
-    /// plus `conditionalFields` (RFC 9111 §4.3.1 and §4.3.2). The fields that `Vary` names are among the client's.
+    /// Returns the fields of a request that validates on behalf of a client. They are the client's fields except its
+    /// own conditions and range, plus `conditionalFields` (RFC 9111 §4.3.1 and §4.3.2). The fields listed in `Vary` are
+    /// among the client's fields.
     package static func requestFields(
         _ clientFields: [HeaderField], validating stored: [StoredResponse], selected: Int?
     ) -> [HeaderField] {
         clientFields.filter { !narrows($0.name) } + conditionalFields(forAny: stored, selected: selected)
     }
 
-    /// Whether a client's field of this name asks for less than the whole response: a condition or a range. A fetch
-    /// that is shared or stored needs the whole response.
+    /// Whether a client's field with this name requests less than the complete response, that is, whether it is a
+    /// condition or a range. A fetch that is shared or stored needs the complete response.
     package static func narrows(_ name: String) -> Bool {
         let name = FieldLines.lowercased(name)
         return name == "range" || Preconditions.fieldNames.contains(name)
@@ -73,12 +74,16 @@ package enum Validation {
         !identified(among: [stored], notModified: fields, selected: 0).isEmpty
     }
 
-    /// The indices of the stored responses that a 304 identifies, of those whose validators were sent (RFC 9111 §4.3.4).
+    /// Returns the indices of the stored responses that a 304 identifies, among the stored responses that were
+    /// validated (RFC 9111 §4.3.4).
     ///
-    /// A strong entity tag identifies every response with the same one; a weak one the most recent that compares
-    /// weakly; a `Last-Modified` alone the most recent with the same. A 304 without validators, which many origins
-    /// send, identifies the one response that was validated. If the result is empty, the caller repeats the request
-    /// without conditions.
+    /// - A strong entity tag identifies every response with the same tag.
+    /// - A weak entity tag identifies the most recent response that matches weakly.
+    /// - A `Last-Modified` alone identifies the most recent response with the same date.
+    /// - A 304 without validators, which many origins send, identifies the response that was validated, if there was
+    ///   only one.
+    ///
+    /// If the result is empty, the caller repeats the request without conditions.
     package static func identified(
         among stored: [StoredResponse], notModified fields: [HeaderField], selected: Int?
     ) -> [Int] {
@@ -106,20 +111,21 @@ package enum Validation {
         places.max { Age.date(of: stored[$0]) < Age.date(of: stored[$1]) }.map { [$0] } ?? []
     }
 
-    /// Fields that describe the body they came with. Many origins send the default type of their framework, or the
-    /// coding that a body would have had, with a 304 (RFC 9111 §3.2 permits to leave such fields out).
+    /// The fields that describe the body of their own message. With a 304, many origins send the default type of their
+    /// framework, or the coding that a body would have had. RFC 9111 §3.2 permits caches to ignore such fields.
     package static let fieldsOfTheBody: Set<String> = [
         "content-length", "content-type", "content-encoding", "content-range",
     ]
 
-    /// The stored response freshened by a 304 (RFC 9111 §3.2 and §4.3.4).
+    /// Returns the stored response, freshened by a 304 (RFC 9111 §3.2 and §4.3.4).
     ///
-    /// Every field of the 304 replaces all stored lines of its name, except `fieldsOfTheBody`, hop-by-hop fields and
-    /// those a shared cache may not store. The age starts over: if the 304 has no `Age`, the stored one is removed, and
-    /// if it has no `Date`, the time of arrival becomes the `Date`. Whether the result may still be stored is for
-    /// `Storability` to decide.
+    /// Every field of the 304 replaces all stored lines with the same name, except `fieldsOfTheBody`, hop-by-hop fields
+    /// and the fields that a shared cache may not store. The age starts again: if the 304 has no `Age`, the stored
+    /// `Age` is removed, and if it has no `Date`, the time of arrival becomes the `Date`. `Storability` decides whether
+    /// the result may still be stored.
     ///
-    /// - Parameter requestFields: the request's, which give the selecting fields; nil keeps the stored ones.
+    /// - Parameter requestFields: the fields of the request, which determine the selecting fields; nil to keep the
+    ///   stored ones.
     package static func freshened(
         _ stored: StoredResponse, by fields: [HeaderField], requestTime: Double, responseTime: Double,
         requestFields: [HeaderField]? = nil, configuration: CachingConfiguration = CachingConfiguration()

@@ -1,10 +1,11 @@
-/// Selecting among the responses stored for one URL by `Vary` (RFC 9111 §4.1).
+/// Selects among the responses stored for one URL by `Vary` (RFC 9111 §4.1).
 package enum Variation {
-    /// The most names that `Vary` may list. Real origins need no more; hostile ones must not make look-ups expensive.
+    /// The maximum number of names in `Vary`. Real origins need no more, and a hostile origin must not make look-ups
+    /// expensive.
     static let mostNames = 100
 
-    /// The field names `Vary` lists, in lower case, sorted, each once; nil if `*` is among them, or if there are more
-    /// than a hundred, which then match no request either.
+    /// Returns the field names listed in `Vary`: lowercase, sorted and without duplicates. Returns nil if `*` is among
+    /// them, or if there are more than a hundred. Such a response matches no request.
     package static func names(in fields: [HeaderField]) -> [String]? {
         var names: Set<String> = []
         for value in fields.values(of: "vary") {
@@ -17,8 +18,8 @@ package enum Variation {
         return names.sorted()
     }
 
-    /// What to keep in `StoredResponse.selecting`: for every name in the response's `Vary` the request's normalised
-    /// value, nil for an absent field. Returns nil as a whole for `Vary: *`.
+    /// Returns the value for `StoredResponse.selecting`: the normalized value of every request field listed in the
+    /// response's `Vary`, with nil for an absent field. Returns nil for `Vary: *`.
     package static func selectingFields(
         of responseFields: [HeaderField], requestFields: [HeaderField]
     ) -> [String: String?]? {
@@ -28,18 +29,19 @@ package enum Variation {
         return selecting
     }
 
-    /// Whether a request with these fields selects the stored response: each field its `Vary` names has the value it
-    /// had when the response was stored, or is absent as it was then.
+    /// Whether a request with these fields selects the stored response. Each field listed in its `Vary` must have the
+    /// same value as when the response was stored, or be absent in both.
     ///
-    /// Values are compared in normalised form, as §4.1 permits: lines of one name are combined, and space around list
-    /// commas is ignored; for `Accept`, `Accept-Charset`, `Accept-Encoding` and `Accept-Language` so are order, letter
-    /// case and the spelling of weights. Everything else compares exactly, including letter case.
+    /// Values are compared in normalized form, as permitted by §4.1: lines with the same name are combined, and
+    /// whitespace around commas in lists is ignored. For `Accept`, `Accept-Charset`, `Accept-Encoding` and
+    /// `Accept-Language`, the order of members, letter case and the spelling of weights are ignored too. All other
+    /// values are compared exactly, including letter case.
     package static func selects(_ stored: StoredResponse, requestFields: [HeaderField]) -> Bool {
         guard let names = names(in: stored.fields) else { return false }
         return names.allSatisfy { isAsThen($0, stored, requestFields) }
     }
 
-    /// Whether the request has the field value, or its absence, that the response was stored under.
+    /// Whether a request field has the same value as when the response was stored, or is absent in both.
     static func isAsThen(_ name: String, _ stored: StoredResponse, _ requestFields: [HeaderField]) -> Bool {
         switch (stored.selecting[name] ?? nil, normalised(name, in: requestFields)) {
         case (nil, nil): true
@@ -48,36 +50,37 @@ package enum Variation {
         }
     }
 
-    /// The index in `stored` of the response to use among those stored for a URL; nil if none is selected.
+    /// Returns the index in `stored` of the response to use for a request; nil if the request selects none of them.
     ///
-    /// Among several that are selected, those with a `Vary` come before those without, since some origins omit it from
-    /// their default response; after that the most recent by `Date`, then by arrival, is chosen (§4.1).
+    /// Among several selected responses, responses with `Vary` take precedence over responses without `Vary`, because
+    /// some origins omit the field from their default response. The most recent of them is used, first by `Date` and
+    /// then by arrival (§4.1).
     package static func select(among stored: [StoredResponse], requestFields: [HeaderField]) -> Int? {
         stored.indices.filter { Redirects.selects(stored[$0], requestFields: requestFields) }
             .max { rank(stored[$0]) < rank(stored[$1]) }
     }
 
-    /// Orders the selected responses: the greatest is used.
+    /// Returns the rank of a selected response. The response with the highest rank is used.
     private static func rank(_ response: StoredResponse) -> (Int, Double, Double) {
         let isVarying = names(in: response.fields)?.isEmpty == false
         return (isVarying ? 1 : 0, Age.date(of: response), response.responseTime)
     }
 
-    // MARK: Normalising
+    // MARK: Normalizing
 
-    /// Fields that are not lists: commas in them are text.
+    /// The fields that are not lists, so that commas are part of the value.
     private static let singletons: Set<String> = [
         "authorization", "cookie", "date", "from", "host", "if-modified-since", "if-unmodified-since", "origin",
         "proxy-authorization", "range", "referer", "user-agent",
     ]
-    /// Fields whose members are preferences: unordered, case-insensitive, with weights (RFC 9110 §12.5).
+    /// The fields with preferences as members: unordered, case-insensitive and with weights (RFC 9110 §12.5).
     private static let preferences: Set<String> = ["accept", "accept-charset", "accept-encoding", "accept-language"]
 
     private static func normalised(_ name: String, in fields: [HeaderField]) -> String? {
         fields.combined(name).map { normalised(name, $0) }
     }
 
-    /// A value in normalised form; a normalised value stays as it is.
+    /// Returns a value in normalized form. Normalizing it again has no effect.
     private static func normalised(_ name: String, _ value: String) -> String {
         if singletons.contains(name) { return FieldLines.trimmed(value) }
         let members = FieldLines.members(of: value)
@@ -85,12 +88,13 @@ package enum Variation {
         return members.map(preference).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.joined(separator: ", ")
     }
 
-    /// One preference: no space around its parameters, the range in lower case, the weight last and shortest.
+    /// Normalizes a preference: no whitespace around parameters, the range in lowercase, and the weight last and in its
+    /// shortest form.
     private static func preference(_ member: String) -> String {
         let parts = member.split(separator: ";", omittingEmptySubsequences: false).map {
             FieldLines.trimmed(String($0))
         }
-        // A quoted parameter may contain a semicolon, so such a member is left as it is.
+        // A quoted parameter may contain a semicolon, so such a member is left unchanged.
         guard !member.utf8.contains(UInt8(ascii: "\"")) else { return member }
         var result = FieldLines.lowercased(parts[0])
         var weight: String?
@@ -105,7 +109,7 @@ package enum Variation {
         return result
     }
 
-    /// A weight of RFC 9110 §12.4.2 without unnecessary zeros; nil for anything else.
+    /// Returns a weight (RFC 9110 §12.4.2) without unnecessary zeros; nil if the string is not a weight.
     private static func shortWeight(_ text: String) -> String? {
         var bytes = Array(text.utf8)
         guard let first = bytes.first, first == 0x30 || first == 0x31, bytes.count <= 5 else { return nil }

@@ -1,93 +1,94 @@
 import Pipeline
 package import PipelineFetching
+package import PipelineSupport
 
-/// Names for URLs, so that a source may be written `name:path`.
-public struct BaseURLs: Sendable, Hashable {
-    /// Why a setting cannot be followed.
-    public struct Refusal: Error {
-        public let text: String
-    }
-
+/// Maps names to base URLs, so that a source may be written as `name:path`.
+package struct BaseURLs: Sendable, Hashable {
     private enum Base: Sendable, Hashable {
-        /// A URL that ends in `/`, and a policy that admits what lies below it, however an origin reads `..`, `//` and `%2F`.
+        /// A URL that ends in `/`, and a policy that allows only URLs below it, regardless of how the origin interprets
+        /// `..`, `//` and `%2F`.
         case url(String, HostPolicy)
         case folder(OpenFolder)
     }
 
     private let bases: [String: Base]
-    /// The name that sources without one have.
+    /// The base name of sources that do not begin with a name.
     private let usual: String?
 
-    /// Names that mean something else before a colon.
+    /// Reserved names, which have a different meaning before a colon.
     private static let taken: Set<String> = [
         "http", "https", "s3", "b64", "file", "data", "id", "bytes", "sample", "mask", "overlay",
     ]
 
-    /// No names.
-    public static let none = BaseURLs()
+    /// An empty map.
+    static let none = BaseURLs()
 
     private init() { (bases, usual) = ([:], nil) }
 
-    /// Opens the folders, which stay open as long as the value or a copy of it. A folder that is replaced later, by a link
-    /// that is switched or by a rename, is opened by the next request.
+    /// Opens the folders. They stay open as long as the value or a copy of it exists. If a folder is replaced later, by
+    /// a link or a rename, the next request opens the new folder.
     ///
     /// - Parameters:
-    ///   - texts: http, https or s3 URLs by name, without credentials and query; a path is taken for a folder. Also
-    ///     `file:///PATH` of a folder on this machine.
-    ///   - followsLinks: whether symbolic links in folders may lead to other places below the same folder.
-    ///   - usual: one of the names, for sources without one: with `photos` the source `a/b.jpg` is `photos:a/b.jpg`. nil, the
-    ///     default, refuses such sources.
-    public init(_ texts: [String: String], followsLinks: Bool = false, usual: String? = nil) throws(Refusal) {
+    ///   - texts: Base URLs by name: http, https or s3 URLs without credentials and query, or folders on this machine
+    ///     as a path or `file:///PATH`.
+    ///   - followsLinks: Whether symbolic links in folders may lead to other places within the same folder. Default
+    ///     false.
+    ///   - usual: The base name of sources without a name. With `photos`, the source `a/b.jpg` means `photos:a/b.jpg`.
+    ///     If nil, the default, such sources are refused.
+    package init(
+        _ texts: [String: String], followsLinks: Bool = false, usual: String? = nil
+    ) throws(InvalidSetting) {
         var bases: [String: Base] = [:]
         for (name, text) in texts.sorted(by: { $0.key < $1.key }) {
             guard Self.isName(name) else {
-                throw Refusal(
-                    text:
-                        "`\(name)` cannot name a base URL: a name has at most 32 letters, digits, `_` and `-`, begins "
+                throw InvalidSetting(
+                    "`\(name)` cannot name a base URL: a name has at most 32 letters, digits, `_` and `-`, begins "
                         + "with a letter, and is none of \(Self.taken.sorted().joined(separator: ", "))")
             }
             if case .file(let path) = ImageSource(text), text.hasPrefix("file://") {
                 do throws(LocalFile.Failure) {
                     bases[name] = .folder(try OpenFolder(name, at: path, followsLinks: followsLinks))
                 } catch {
-                    throw Refusal(text: "`\(name)`: \(error.message)")
+                    throw InvalidSetting("`\(name)`: \(error.message)")
                 }
                 continue
             }
             var folder = text
             while folder.hasSuffix("/") { folder.removeLast() }
-            // Only the reason is needed: the text is in the message already.
+            // The message contains the text already, so only the reason is needed.
             guard !folder.contains("*"), let pattern = try? HostPattern(folder),
                 let below = try? SourceURL(named: folder + "/x")
-            else { throw Refusal(text: "`\(name)` is no http, https, s3 or file URL without credentials and query") }
-            bases[name] = .url(String(below.normalised.dropLast()), HostPolicy(allow: [pattern]))
+            else {
+                throw InvalidSetting("`\(name)` is not an http, https, s3 or file URL without credentials and query")
+            }
+            bases[name] = .url(String(below.normalized.dropLast()), HostPolicy(allow: [pattern]))
         }
-        if let usual, bases[usual] == nil { throw Refusal(text: "no base URL is called `\(usual)`") }
+        if let usual, bases[usual] == nil { throw InvalidSetting("no base URL is called `\(usual)`") }
         self.bases = bases
         self.usual = usual
     }
 
-    /// What a source stands for.
+    /// A resolved source.
     package struct Resolved: Sendable {
-        /// A URL, or a file's name.
+        /// A URL or a file name.
         package var text: String
-        /// The folder that has the file.
+        /// The folder that contains the file; nil if the source is a URL.
         package var folder: OpenFolder?
     }
 
-    /// The names of folders.
+    /// The folders, sorted by name.
     var folders: [OpenFolder] {
         bases.values.compactMap { if case .folder(let folder) = $0 { folder } else { nil } }.sorted {
             $0.name < $1.name
         }
     }
 
-    /// The URL that a source stands for, or the file, which need not be there; the source itself if it does not begin with
-    /// one of the names.
+    /// Returns the URL or the file of a source. The file need not exist. Returns the source unchanged if it does not
+    /// begin with one of the names.
     ///
-    /// - Throws: `Problem`: 400 for a path that leads out of the base URL.
+    /// - Throws: `Problem`: 400 if the path leads out of the base URL.
     package func resolved(_ source: String) throws(Problem) -> Resolved {
-        // Neither a scheme nor a name can hold a slash (RFC 3986 §4.2).
+        // Neither a scheme nor a name can contain a slash (RFC 3986 §4.2).
         if let usual, !source.utf8.prefix(while: { $0 != UInt8(ascii: "/") }).contains(UInt8(ascii: ":")) {
             return try resolved("\(usual):\(source.hasPrefix("/") ? source.dropFirst() : source[...])")
         }
@@ -102,7 +103,7 @@ public struct BaseURLs: Sendable, Hashable {
         }
         let url: SourceURL
         do throws(SourceError) { url = try SourceURL(named: text) } catch {
-            throw Problem(.invalidSource, "what follows `\(source[...colon])` is no path of a URL")
+            throw Problem(.invalidSource, "the text after `\(source[...colon])` is not the path of a URL")
         }
         guard policy.refusal(of: url) == nil else {
             throw Problem(.invalidSource, "the path leads out of the base URL `\(source[..<colon])`")
@@ -110,8 +111,8 @@ public struct BaseURLs: Sendable, Hashable {
         return Resolved(text: text)
     }
 
-    /// Whether a source has the form `name:path`, whatever names there are. A path that begins with `//` does not count: it
-    /// would be a URL's, which may hold credentials.
+    /// Whether a source has the form `name:path`, even if the name is unknown. A path that begins with `//` is
+    /// excluded, because it belongs to a URL, which may contain credentials.
     package static func mayName(_ source: String) -> Bool {
         guard let colon = source.utf8.firstIndex(of: UInt8(ascii: ":")) else { return false }
         return isName(String(source[..<colon])) && !source[colon...].dropFirst().hasPrefix("//")
@@ -121,11 +122,6 @@ public struct BaseURLs: Sendable, Hashable {
         guard let first = name.utf8.first, (0x61...0x7A).contains(first | 0x20), name.utf8.count <= 32,
             !taken.contains(name.lowercased())
         else { return false }
-        return name.utf8.allSatisfy { byte in
-            switch byte {
-            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "_"), UInt8(ascii: "-"): true
-            default: false
-            }
-        }
+        return name.utf8.allSatisfy(\.isOfName)
     }
 }

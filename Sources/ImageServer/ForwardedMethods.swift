@@ -1,59 +1,44 @@
-/// The methods besides GET and HEAD that `/original` passes on: the setting `forwardMethods`.
+/// The methods other than GET and HEAD that `/original` forwards: the `forwardMethods` setting.
 package struct ForwardedMethods: Sendable, Hashable {
     private let all: Bool
     private let names: [String]
 
-    /// A server that forwards every field is a proxy, and a proxy forwards every method.
+    /// Creates the list of methods. If the setting is not set, a server that forwards every field also forwards every
+    /// method, as a proxy does.
     ///
     /// - Parameters:
-    ///   - names: methods with their case, or `*` for all; nil if the setting is not set.
-    ///   - fields: what is sent with them.
-    ///   - isKnown: whether the server's parser reads a method; requests with others never get this far.
-    /// - Throws: `Refusal` for what is no method, or none that can be passed on.
-    package init(
-        _ names: [String]?, fields: ForwardedFields, isKnown: (String) -> Bool
-    ) throws(Refusal) {
+    ///   - names: Methods (case-sensitive), or `*` for all; nil if the setting is not set.
+    ///   - fields: The header fields that are forwarded with them.
+    init(_ names: [String]?, fields: ForwardedFields) {
         all = names.map { $0.contains("*") } ?? fields.areAll
-        let named = (names ?? []).filter { $0 != "*" }
-        for name in named {
-            if Self.unfit.contains(name) {
-                throw Refusal(text: "`\(name)` is for proxies on the way, and not passed on")
-            }
-            guard isKnown(name) else {
-                throw Refusal(
-                    text: "`\(name)` is no method known here; write for example [POST, PUT], or [\"*\"] for all")
-            }
-        }
-        var seen = Set(Route.methods)
-        self.names = named.filter { seen.insert($0).inserted }
+        var seen = Set(RoutedRequest.methods + ["*"])
+        self.names = (names ?? []).filter { seen.insert($0).inserted }
     }
 
-    /// No other methods.
-    static let none = ForwardedMethods()
-
-    private init() { (all, names) = (false, []) }
-
-    /// Why a setting cannot be followed.
-    package struct Refusal: Error {
-        package let text: String
+    /// Returns the reason why the setting may not contain a method, or nil if it may.
+    ///
+    /// - Parameter isKnown: Whether the server's parser accepts a method. Requests with other methods are rejected
+    ///   earlier.
+    package static func fault(of name: String, isKnown: (String) -> Bool) -> String? {
+        if unfit.contains(name) { return "`\(name)` is for proxies on the way, and not passed on" }
+        if name == "*" || isKnown(name) { return nil }
+        return "`\(name)` is not a known method; write for example [POST, PUT], or [\"*\"] for all"
     }
 
-    /// Not for the origin, or with nothing to wait for.
+    /// Methods that are never forwarded: they are meant for proxies, not for the origin.
     private static let unfit: Set<String> = ["CONNECT", "TRACE"]
 
-    /// Whether a request is to be passed on.
+    /// Whether a request is forwarded.
     ///
-    /// - Parameter signature: the path's. One that was made for somebody to see a picture gives no leave to change it,
-    ///   so only unsigned paths, where those are served, take other methods.
-    func contains(_ method: String, signature: String) -> Bool {
-        guard signature == Signature.unsigned, !Route.methods.contains(method), !Self.unfit.contains(method) else {
-            return false
-        }
+    /// - Parameter isSigned: Whether the path has a signature. A signature permits reading a picture, not changing it,
+    ///   so other methods are forwarded only on unsigned paths, if those are served.
+    func contains(_ method: String, isSigned: Bool) -> Bool {
+        guard !isSigned, !RoutedRequest.methods.contains(method), !Self.unfit.contains(method) else { return false }
         return all || names.contains(method)
     }
 
-    /// What a path takes, as `Allow` says it; methods beyond those named cannot be listed.
-    func allowed(signature: String) -> [String] {
-        Route.methods + names.filter { contains($0, signature: signature) }
+    /// Returns the methods that a path allows, for `Allow`. Methods allowed by a wildcard cannot be listed.
+    func allowed(isSigned: Bool) -> [String] {
+        RoutedRequest.methods + names.filter { contains($0, isSigned: isSigned) }
     }
 }

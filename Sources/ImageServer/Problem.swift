@@ -3,14 +3,14 @@ import Pipeline
 import PipelineFetching
 import PipelineSupport
 
-/// An error that a client gets as an answer, as `application/problem+json` (RFC 9457).
+/// An error that is sent to the client as `application/problem+json` (RFC 9457).
 package struct Problem: Error, Sendable, Hashable {
-    /// What kind of problem; its name ends the stable `type`.
+    /// The kind of a problem. The stable `type` member ends with its name.
     package struct Kind: Sendable, Hashable {
-        /// Words joined by hyphens; never changes.
+        /// Words joined by hyphens. The name never changes.
         let name: String
         let status: Int
-        /// The same for every occurrence.
+        /// A title, the same for every occurrence.
         let title: String
 
         init(_ name: String, _ status: Int, _ title: String) {
@@ -19,21 +19,21 @@ package struct Problem: Error, Sendable, Hashable {
             self.title = title
         }
 
-        /// A kind that stands for an error of the pipeline, with that error's status.
+        /// Creates the kind for a pipeline error, with the status of the error.
         init(_ name: String, _ code: PipelineError.Code, _ title: String) { self.init(name, code.status, title) }
 
-        /// The `type` member. It names and leads nowhere.
+        /// The `type` member, a URN.
         var type: String { "urn:image-pipeline:problem:" + name }
     }
 
     let kind: Kind
-    /// What happened this time and what would help; never anything of the server's inside.
+    /// A description of the error and how to fix it. Contains no internals of the server.
     package let detail: String?
-    /// What happened, for the log alone, where the client is not to know it.
+    /// A message for the log, if the client must not see it.
     var logged: String?
-    /// Methods for `Allow`, where that is what was wrong.
+    /// The methods for `Allow`, if the path does not support the request's method.
     var allowed: [String] = []
-    /// Seconds for `Retry-After`, where another request may succeed by then.
+    /// The value of `Retry-After` in seconds, if a later request may succeed.
     var retryAfter: Int?
 
     package init(_ kind: Kind, _ detail: String? = nil) {
@@ -41,9 +41,10 @@ package struct Problem: Error, Sendable, Hashable {
         self.detail = detail
     }
 
-    /// The answer: not stored by anybody, and with `Vary: Accept` where the answer without the error would have had it.
+    /// Returns the error response. It is not stored by any cache, and has `Vary: Accept` if a successful response would
+    /// have it.
     ///
-    /// - Parameter showsAll: whether the client may know what is for the log.
+    /// - Parameter showsAll: Whether the client may see the message for the log.
     package func response(variesByAccept: Bool = false, showsAll: Bool = false, now: Double) -> ServerResponse {
         var json = JSONText()
         json.add("type", kind.type)
@@ -61,7 +62,8 @@ package struct Problem: Error, Sendable, Hashable {
             status: kind.status, fields: fields, body: Array((json.closed + "\n").utf8), note: note)
     }
 
-    /// For the log, in one line: an origin may have written a part of it.
+    /// The note for the log, on one line. Line breaks are replaced because an origin may have written a part of the
+    /// message.
     var note: String {
         guard let logged else { return kind.name }
         return kind.name + ": "
@@ -72,11 +74,11 @@ package struct Problem: Error, Sendable, Hashable {
 extension Problem.Kind {
     package static let malformedRequest = Self("malformed-request", 400, "The request is malformed")
     static let invalidSource = Self(
-        "invalid-source", .invalidSource, "The source is no http(s) URL this path can carry")
+        "invalid-source", .invalidSource, "The source is not an http(s) URL that this path can carry")
     static let invalidRecipe = Self("invalid-recipe", .invalidRecipe, "The recipe does not parse")
     static let missingMask = Self(
         "missing-mask", .maskUnavailable, "The recipe names a mask or overlay this server does not have")
-    static let unauthorized = Self("unauthorized", 401, "The request does not carry the admin token")
+    static let unauthorized = Self("unauthorized", 401, "The request does not carry the token")
     static let adminOff = Self("admin-off", 403, "This server has no admin token")
     static let badSignature = Self("bad-signature", 403, "The URL is not signed for this server")
     static let forbidden = Self("forbidden", 403, "This is for the server's operators")
@@ -84,15 +86,15 @@ extension Problem.Kind {
     static let recipeNotAllowed = Self("recipe-not-allowed", 403, "This server does not make that recipe")
     static let routeClosed = Self("route-closed", 403, "This server does not serve that path")
     static let sourceRefused = Self("source-refused", .sourceRefused, "The source is refused by policy")
-    static let unknownPath = Self("unknown-path", 404, "There is nothing at this path")
+    static let unknownPath = Self("unknown-path", 404, "This path does not exist")
     static let notFound = Self("not-found", .notFound, "The origin does not have the source")
     static let methodNotAllowed = Self("method-not-allowed", 405, "The method is not for this path")
     package static let requestTimeout = Self("request-timeout", 408, "The request took too long to arrive")
     static let preconditionFailed = Self("precondition-failed", 412, "A condition of the request does not hold")
-    package static let bodyTooLarge = Self("body-too-large", 413, "A request here carries no such body")
+    package static let bodyTooLarge = Self("body-too-large", 413, "A request here cannot have such a body")
     static let overLimit = Self("over-limit", .overLimit, "The original is over a limit")
     package static let targetTooLong = Self("target-too-long", 414, "The path is too long")
-    static let notAnImage = Self("not-an-image", .notAnImage, "The original is no image of an accepted format")
+    static let notAnImage = Self("not-an-image", .notAnImage, "The original is not an image of an accepted format")
     static let undecodable = Self("undecodable", .undecodable, "The original is damaged")
     static let renderFailed = Self("render-failed", .renderFailed, "The recipe cannot be made of this original")
     static let renderCrashed = Self("render-crashed", .renderCrashed, "A render of this original crashed")
@@ -101,18 +103,19 @@ extension Problem.Kind {
     package static let fieldsTooLarge = Self("fields-too-large", 431, "The header fields are too large")
     static let internalError = Self("internal-error", 500, "The server has a problem")
     static let unknownCoding = Self("unknown-coding", 501, "The transfer coding is not known here")
-    static let notAvailable = Self("not-available", .notAvailable, "The recipe needs what this server cannot do")
+    static let notAvailable = Self(
+        "not-available", .notAvailable, "The recipe needs something that this server cannot do")
     static let originFailed = Self("origin-failed", .fetchFailed, "The origin failed")
     package static let overloaded = Self("overloaded", 503, "The server has too much to do")
     static let originTimeout = Self("origin-timeout", .fetchTimedOut, "The origin took too long")
     static let notCached = Self(
         "not-cached", .notCached, "Nothing is stored, and the request forbids to ask the origin")
-    static let loopDetected = Self("loop-detected", 508, "The server is asked by itself")
+    static let loopDetected = Self("loop-detected", 508, "The source leads back to this server")
     static let renderTimeout = Self("render-timeout", .renderDeadline, "The render took too long")
     package static let unsupportedVersion = Self(
         "unsupported-version", 505, "Only HTTP/1.0 and HTTP/1.1 are spoken here")
 
-    /// Every kind, for the documentation.
+    /// All kinds, for the documentation.
     static let all: [Self] = [
         malformedRequest, invalidSource, invalidRecipe, missingMask, unauthorized, adminOff, badSignature, forbidden,
         recipeNotAllowed, referrerRefused, routeClosed, sourceRefused,
@@ -127,8 +130,8 @@ extension Problem.Kind {
 }
 
 extension Problem {
-    /// What a client learns of a pipeline's error. Messages about the source or the recipe are for the author of the URL;
-    /// those about addresses, folders and libraries are for the log.
+    /// Creates a problem with the part of a pipeline error that a client may see. Messages about the source or the
+    /// recipe help the author of the URL and are sent. Messages about addresses, folders and libraries are only logged.
     init(_ error: PipelineError) {
         guard let known = Self.byCode[error.code] else {
             self.init(.internalError)
@@ -137,7 +140,7 @@ extension Problem {
         }
         self.init(known.kind, known.showsMessage ? error.message : nil)
         logged = known.showsMessage ? (error.cause as? FetchError)?.logged : error.message
-        retryAfter = error.retryAfter
+        retryAfter = error.retryAfter.map { Int(($0 / .seconds(1)).rounded(.up)) }
     }
 
     private static let byCode: [PipelineError.Code: (kind: Kind, showsMessage: Bool)] = [

@@ -2,39 +2,42 @@ import PipelineFetching
 import PipelineSupport
 import Synchronization
 
-/// A line for each request. A thread of its own writes the lines: stderr and stdout may be pipes that their readers do not
-/// empty, and the event loops must not wait for them. Lines beyond those waiting are dropped and counted.
+/// Writes one line per request on a separate thread. stderr and stdout may be pipes with slow readers, and the event
+/// loops must not wait for them. Lines that exceed the limit of the queue are dropped and counted.
 package final class RequestLog: Sendable {
-    /// The part of an answer that is recorded.
+    /// The part of a response that is logged.
     package struct Answer: Sendable {
         package var status: Int
         package var bytes: Int
         package var note: String?
-        /// The trace's identifier; nil if only the request may tell it.
+        /// The trace identifier; nil if the identifier must be taken from the request.
         package var traceID: String?
-        /// nil for answers that are no pictures.
+        /// The picture; nil if the response is not a picture.
         package var picture: AnswerPicture?
+        /// The route of the request; nil if the path belongs to no route.
+        package var route: Route?
 
         package init(_ response: ServerResponse, isHead: Bool = false) {
             (status, bytes) = (response.status, isHead ? 0 : response.length)
-            (note, traceID, picture) = (response.note, response.traceID, response.picture)
+            (note, traceID, picture, route) = (response.note, response.traceID, response.picture, response.route)
         }
 
         package init(_ hit: PreparedAnswer) {
-            (status, bytes, note, picture) = (hit.status, hit.length, hit.note, hit.picture)
+            (status, bytes, note) = (hit.status, hit.length, hit.note)
+            (picture, route) = (hit.picture, hit.route)
         }
     }
 
     package struct Entry: Sendable {
         /// The client's address.
         package var client: String
-        /// nil if what came was not a valid request.
+        /// The request; nil if the bytes received were not a valid request.
         package var request: ServerRequest?
         package var answer: Answer
         package var milliseconds: Double
-        /// When the answer began, in Unix seconds.
+        /// The time when the response began, in Unix seconds.
         package var time = 0.0
-        /// `HTTP/1.1`; nil if what came was not a valid request.
+        /// The HTTP version, for example `HTTP/1.1`; nil if the bytes received were not a valid request.
         package var version: String?
 
         package init(client: String, request: ServerRequest?, _ answer: Answer, milliseconds: Double) {
@@ -50,14 +53,14 @@ package final class RequestLog: Sendable {
     private static let limit = 4096
 
     /// - Parameters:
-    ///   - write: writes one line; may block.
-    ///   - reportLost: called with the number of lines that were dropped since the previous one; may block.
+    ///   - write: Writes one line. May block.
+    ///   - reportLost: Called with the number of lines dropped since the previous line. May block.
     package init(write: @escaping @Sendable (Entry) -> Void, reportLost: @escaping @Sendable (Int) -> Void) {
         output = write
         self.reportLost = reportLost
     }
 
-    /// Hands an entry over.
+    /// Queues an entry for writing.
     package func write(_ entry: Entry) {
         guard waiting.load(ordering: .relaxed) < Self.limit else {
             dropped.add(1, ordering: .relaxed)
@@ -72,14 +75,15 @@ package final class RequestLog: Sendable {
         }
     }
 
-    /// Returns when everything handed over is written.
+    /// Waits until all queued entries have been written.
     package func flush() async { await thread.run {} }
 
-    /// `127.0.0.1 GET /variant/thumbnail:300/http://host/a.jpg 200 15023 12.3ms pipeline; hit webp 300x200 1a2b3c4d5e6f`.
+    /// Returns the line of an entry, for example `127.0.0.1 GET /variant/thumbnail:300/http://host/a.jpg 200 15023
+    /// 12.3ms pipeline; hit webp 300x200 1a2b3c4d5e6f`.
     package static func line(_ entry: Entry) -> String {
         var parts = [entry.client]
         if let request = entry.request {
-            parts += [request.method, shown(request.target)]
+            parts += [request.method, shown(request.target, entry.answer.route)]
         } else {
             parts.append("-")
         }
@@ -91,31 +95,25 @@ package final class RequestLog: Sendable {
         return parts.joined(separator: " ")
     }
 
-    /// The target with its source readable and without credentials; a source that is neither a URL, `name:path` nor a path is
-    /// left out. Everything else in a target is visible ASCII, so that a line stays one line.
-    package static func shown(_ target: String) -> String {
-        guard let route = try? Route(target) else {
-            return target.split(separator: "/").first.map { "/" + $0.prefix(16) + "/…" } ?? "/"
-        }
-        switch route {
-        case .health: return "/health"
-        case .purge: return "/purge"
-        case .source(let source, _): return "/source/" + redacted(source)
-        case .page: return String(target.prefix { $0 != "?" })
-        case .ready: return "/ready"
-        case .metrics: return "/metrics"
-        case .info(_, let source): return "/info/" + redacted(source)
-        case .original(_, let source): return "/original/" + redacted(source)
-        case .variant(_, _, let source):
-            let recipe = SourceURL.hidingSecrets(
-                String(target.split(separator: "/", omittingEmptySubsequences: false)[3]))
-            return "/variant/\(recipe)/" + redacted(source)
+    /// Returns a target with its source decoded and without credentials. A source that is not a URL, `name:path` or a
+    /// path is omitted. Everything else in a target is visible ASCII, so the result contains no line breaks.
+    package static func shown(_ target: String, _ route: Route?) -> String {
+        let target = RequestTarget(AccessToken.split(target)?.target ?? target)
+        return switch route {
+        case .picture(let grammar): grammar.shown(target)
+        case .operation(let name): name.shown(target) ?? hidden(target)
+        case nil: hidden(target)
         }
     }
 
-    private static func redacted(_ source: String) -> String {
+    /// Returns the beginning of a target that cannot be parsed.
+    static func hidden(_ target: RequestTarget) -> String {
+        target.text.split(separator: "/").first.map { "/" + $0.prefix(16) + "/…" } ?? "/"
+    }
+
+    static func redacted(_ source: String) -> String {
         if let url = try? SourceURL(source) { return url.redacted }
-        // A path below the default base. Both characters together may belong to credentials.
+        // A path relative to the default base. A source that contains both `:` and `@` may contain credentials.
         let first = source.utf8.prefix { $0 != UInt8(ascii: "/") }
         let isPath = !first.contains(UInt8(ascii: ":")) && !(source.contains(":") && source.contains("@"))
         guard isPath || BaseURLs.mayName(source) || PageSample(source: source) != nil else { return "…" }

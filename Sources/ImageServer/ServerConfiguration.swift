@@ -1,75 +1,102 @@
 public import HTTPCaching
 public import Variants
 
-/// What a site serves, and to whom.
+/// The settings of a `Site`: which pictures it serves, and to which clients.
 public struct ServerConfiguration: Sendable {
     package var signature = Signature(allowUnsigned: false)
-    /// Whether paths may have the word `unsigned` in place of a signature: anybody can then have any picture made of any
-    /// source. Default false.
+    /// Whether paths may contain the word `unsigned` instead of a signature. If true, anyone can request any picture of
+    /// any source. Default false.
     public var allowUnsigned: Bool {
         get { signature.allowUnsigned }
         set { signature.allowUnsigned = newValue }
     }
-    /// Keys whose signatures are accepted (docs/signing.md). Default none: with neither keys nor `allowUnsigned` every
-    /// picture is refused.
+    /// Keys that verify signatures (docs/signing.md). Default empty. Without keys and `allowUnsigned`, every picture is
+    /// refused.
     public var keys: [SigningKey] {
         get { signature.keys }
         set { signature.keys = newValue }
     }
-    /// Formats that `auto` may choose, best first; default JPEG XL, WebP, AVIF. AVIF belongs before WebP if
-    /// the pipeline's `effort` is `thorough`.
+    /// Formats that `auto` may choose, best first. Default JPEG XL, WebP, AVIF. Put AVIF before WebP if the pipeline's
+    /// `effort` is `thorough`.
     public var formats: [ImageFormat] = Negotiation.preferred(.quick)
-    /// Which recipes the site makes; default all.
+    /// The recipes that the site renders. Default all.
     public var recipes = RecipeRules()
-    /// The routes that are open. Default nil: all, but `variant` alone if `recipes` restricts what is made, since originals
-    /// would circumvent that.
+    /// The grammars of the picture routes.
+    package var grammars: [any Grammar] = Grammars.all
+    /// The enabled routes. Default nil: all routes, or only `variant` if `recipes` restricts what clients can render,
+    /// because originals would bypass the restriction.
     public var routes: Set<ImageRoute>?
-    /// `routes` with its default applied.
+    /// The enabled routes, with the default applied.
     package var openRoutes: Set<ImageRoute> {
         routes ?? (recipes.isRestricted ? [.variant] : Set(ImageRoute.allCases))
     }
-    /// Named recipes; by default `PipelineConfiguration.presets`.
-    public var presets = RecipePresets.none
-    /// Names for URLs, so that a source may be `name:path`; default none.
-    public var baseURLs = BaseURLs.none
-    /// What operators prove themselves with; nil if purges are refused.
-    package var adminToken: AdminToken?
-    /// The fields that carry tags on variants.
-    package var tags = SentTags.off
-    /// The `Cache-Control` of variants; by default the server derives it from the origin's fields.
-    public var freshness = ClientFreshness()
-    /// How far requests use what is stored: `protocol`, the default, or `cacheElseLoad`.
+    /// The presets of `pipectl`, which a reload may change. Default nil: the pipeline's presets.
+    package var presets: RecipePresets?
+    /// Base URLs by name, so that a source may be written as `name:path`. A base is an http, https or s3 URL without
+    /// credentials and query, or `file:///PATH` for a folder on this machine. If a folder is replaced later, by
+    /// changing a link or by a rename, the next request opens the new folder. Default empty.
+    public var baseURLs: [String: String] = [:]
+    /// Whether symbolic links in folders of `baseURLs` may lead to other places within the same folder. Default false.
+    public var followsFolderLinks = false
+    /// The name in `baseURLs` for sources without a name. With `photos`, the source `a/b.jpg` means `photos:a/b.jpg`.
+    /// Default nil: such sources are refused.
+    public var defaultBase: String?
+    /// The secret with which operators purge, read `/metrics` and see details of errors. At least 16 characters of
+    /// visible ASCII. Default nil: purges are refused.
+    public var adminToken: String?
+    /// The token that clients need if the server has no keys and serves only this machine; nil if no token is needed.
+    package var accessToken: AccessToken?
+    /// The header fields that carry purge tags on variants, for downstream caches. Default `off`.
+    public var tags = SentTags.off
+    /// The `Cache-Control` of variants. Default nil: derived from the origin's response.
+    public var freshness: ClientFreshness?
+    /// The `Cache-Control` of variants of a preset (`@name`, optionally followed by `RecipeRules.suffixes`), by preset
+    /// name. Takes precedence over `freshness`.
+    public var presetFreshness: [String: ClientFreshness] = [:]
+    /// How requests use stored responses: `protocol`, the default, or `cacheElseLoad`.
     public var policy = CachePolicy.protocol
-    /// How many requests that miss the caches each client may make; default nil: any number.
+    /// The limit on each client's requests that miss the caches. Default nil: no limit.
     public var rate: RateLimit?
-    /// Sent with a 404 or 422 of a variant in place of the problem's text, rendered by the request's recipe; default nil.
-    public var fallback: FallbackPicture?
-    /// Fields that pictures, originals and descriptions carry besides the server's own; default none.
-    public var fields = AddedFields.none
-    /// The pages that may show what the server sends; default all.
-    public var referrers = ReferrerRule.all
-    /// The client's fields that go to the origin.
-    package var forwarded = ForwardedFields([])
-    /// Methods besides GET and HEAD that go to the origin.
-    package var methods = ForwardedMethods.none
-    /// Whether the site asks the origin if a client's request says `no-cache`.
-    package var honoursClientNoCache = false
-    /// Which pages of other origins may read answers with scripts.
-    package var crossOrigin = CrossOriginRule.none
-    /// Recognises requests of this server to itself.
+    /// A picture in any decodable format that replaces the error response if a variant fails with 404 or 422. The
+    /// picture is rendered with the request's recipe. Default nil.
+    public var fallback: [UInt8]?
+    /// The status of responses with `fallback`: 200, or 400…599. Default nil: the status of the error, so that clients
+    /// do not mistake the picture for the variant.
+    public var fallbackStatus: Int?
+    /// Header fields that are added to pictures, originals and descriptions, by name. Names must be tokens, and values
+    /// visible ASCII and spaces. Default empty.
+    public var fields: [String: String] = [:]
+    /// The pages that may show pictures from this server, as patterns such as `*.example.org` without a path. The
+    /// server's own pages and requests without `Referer` are always allowed. Default nil: every page.
+    public var referrers: [String]?
+    /// The client's header fields that are forwarded to the origin: names (case-insensitive), or `*` for all. Default
+    /// empty, so that clients share responses.
+    public var forwardedFields: [String] = []
+    /// Methods other than GET and HEAD that unsigned paths of `/original` forward to the origin, in uppercase, or `*`
+    /// for all. CONNECT and TRACE are never forwarded. Default nil: all if `forwardedFields` is `*`, otherwise none.
+    public var forwardedMethods: [String]?
+    /// Whether a client's `Cache-Control: no-cache` makes the site contact the origin. Default false, so that clients
+    /// cannot force requests to the origin.
+    public var honorsClientNoCache = false
+    /// Origins with scripts that may read responses (CORS), for example `https://example.org`, or `*` for all. Default
+    /// empty. Pages of every origin may show pictures.
+    public var crossOrigin: [String] = []
+    /// Detects requests that this server sent itself.
     package var loop = LoopGuard()
 
-    /// Whether there is a page at `/` to try recipes and to look at the caches, and whether its samples are sources.
-    package var playground = false
-    /// Whether the server takes work; ended when it is asked to stop.
-    package var readiness = Readiness()
-    /// What `/metrics` shows; nil if there are none.
-    package var metrics: PrometheusMetrics?
-    /// The path below which another server mounts the site, for example `/images`; it ends without a slash. Signatures
-    /// cover what follows it. Default empty.
+    /// Whether the site has a page at `/` for trying recipes and inspecting the caches, with sample pictures as
+    /// sources. Default false.
+    public var playground = false
+    /// The state that `/ready` reports. Keep a reference, and call `end` when the program begins to stop.
+    public var readiness = Readiness()
+    /// The metrics that `/metrics` shows to operators, in addition to process metrics. Pass the same object to
+    /// `PipelineConfiguration.metrics`. Default nil: `/metrics` responds with 404.
+    public var metrics: PrometheusMetrics?
+    /// The path prefix under which another server mounts the site, without a trailing slash, for example `/images`.
+    /// Signatures cover the part of the path after it. Default empty.
     public var mountPoint = ""
-    /// Bytes of the longest request body that the site reads; default 64 KiB.
-    public var bodyLimit = 64 << 10
+    /// The maximum length of a request body that the site reads, in bytes. Default 64 KiB.
+    public var maxBodyBytes = 64 << 10
 
     public init() {}
 }

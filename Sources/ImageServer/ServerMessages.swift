@@ -2,19 +2,19 @@ package import HTTPCaching
 import PipelineFetching
 package import PipelineSupport
 
-/// A request as far as an answer depends on it.
+/// The parts of a request that a response depends on.
 package struct ServerRequest: Sendable, Hashable {
-    /// As sent; methods compare with their case.
+    /// The method as sent. Methods are case-sensitive.
     package var method: String
     /// Path and query as sent, beginning with `/`.
     package var target: String
     /// Field lines in order, values without whitespace around them.
     package var fields: [HeaderField]
-    /// What came with it, where the site wants it.
+    /// The body. Empty unless the site reads it.
     package var body: [UInt8] = []
-    /// The client's address; nil if it is not known. An IPv4-mapped one becomes IPv4.
+    /// The client's address; nil if it is unknown. IPv4-mapped IPv6 addresses are converted to IPv4.
     package var client: String? { didSet { client = client.map(IPAddress.plain) } }
-    /// Whether it came by the address for operators (`server.adminListen`).
+    /// Whether the request arrived at the operators' address (`server.adminListen`).
     package var isAdministrative = false
 
     package init(method: String = "GET", target: String, fields: [HeaderField] = []) {
@@ -23,29 +23,31 @@ package struct ServerRequest: Sendable, Hashable {
         self.fields = fields
     }
 
-    /// Whether the answer is a head alone.
+    /// Whether the response consists of headers only.
     package var isHead: Bool { method == "HEAD" }
 
-    /// All lines of a field as one value, joined by comma; nil without one.
+    /// Returns all lines of a field joined with commas, or nil if the request has no such field.
     func combined(_ name: String) -> String? { fields.combined(name) }
 }
 
-/// An answer before it is framed: neither `Content-Length` nor `Connection` is among the fields.
+/// A response before it is framed, without `Content-Length` and `Connection` fields.
 package struct ServerResponse: Sendable, Hashable {
-    /// 200…999; 102…199 for an interim one.
+    /// The status code: 200…999, or 102…199 for an interim response.
     package var status: Int
-    /// In the order they are sent.
+    /// The header fields, in the order in which they are sent.
     package var fields: [HeaderField]
-    /// What a GET carries; a HEAD is answered with the same value and sent without it.
+    /// The body of a GET. A response to HEAD has the same value, but the body is not sent.
     package var body: ArraySlice<UInt8>
-    /// What a GET carries where it lies in a file; `body` is empty then.
+    /// The body of a GET, if it is in a file; `body` is empty then.
     package var file: FilePart?
-    /// What the log says beside the status: how the caches dealt with it, or an error's code.
+    /// The note that the log shows after the status: how the caches handled the request, or an error code.
     package var note: String?
-    /// The picture that it gives, for the log; nil for other answers.
+    /// The picture in the response, for the log; nil for responses without a picture.
     package var picture: AnswerPicture?
-    /// The trace's, for the log, if a tracer has told it.
+    /// The trace identifier for the log, if a tracer has provided one.
     package var traceID: String?
+    /// The route of the request; nil if the path belongs to no route.
+    package var route: Route?
 
     package init(status: Int, fields: [HeaderField] = [], body: some Collection<UInt8> = [UInt8](), note: String? = nil)
     {
@@ -60,7 +62,7 @@ package struct ServerResponse: Sendable, Hashable {
         package let file: SpooledBody
         package var range: Range<Int>
 
-        /// Takes the first bytes away, at most so many.
+        /// Removes and returns a part with at most `most` bytes from the beginning.
         package mutating func removeFirst(_ most: Int) -> FilePart {
             let first = range.prefix(most)
             range = first.upperBound..<range.upperBound
@@ -68,12 +70,12 @@ package struct ServerResponse: Sendable, Hashable {
         }
     }
 
-    /// Bytes of what a GET carries.
+    /// The length of a GET's body, in bytes.
     package var length: Int { file?.range.count ?? body.count }
 
-    /// The answer with a part of what it carries.
+    /// Returns the response with a part of its body.
     ///
-    /// - Parameter part: within `0..<length`.
+    /// - Parameter part: The byte range. Must be within `0..<length`.
     func cut(to part: Range<Int>) -> ServerResponse {
         var answer = self
         if let file {
@@ -86,30 +88,30 @@ package struct ServerResponse: Sendable, Hashable {
         return answer
     }
 
-    /// The first value of a field.
+    /// The value of the first field with a name.
     subscript(name: String) -> String? { fields.first(name) }
 
-    /// The fields of an answer that is this server's own, and of this moment.
+    /// Returns the header fields of a response that this server generates now.
     static func ownFields(_ type: String, now: Double) -> [HeaderField] {
         [
             HeaderField("Content-Type", type), HeaderField("Cache-Control", "no-store"),
-            HeaderField("X-Content-Type-Options", "nosniff"),
-            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now))),
+            HeaderField("X-Content-Type-Options", "nosniff"), .date(now),
         ]
     }
 
-    /// Whether this status ever has a body (RFC 9110 §6.4.1).
+    /// Whether responses with this status can have a body (RFC 9110 §6.4.1).
     package var mayHaveBody: Bool { status >= 200 && status != 204 && status != 304 }
 
-    /// The head as it goes over the connection, framing included.
+    /// Returns the serialized status line and header fields, including framing.
     ///
-    /// `Content-Length` is ours (RFC 9110 §8.6): what a GET carries, for HEAD too; none where no body is possible.
-    /// Line breaks inside a value would end it early and become spaces.
+    /// `Content-Length` is set by this server (RFC 9110 §8.6). It is the length of a GET's body, also for HEAD, and is
+    /// omitted if the status cannot have a body. Line breaks in a value would end the field early and are replaced with
+    /// spaces.
     ///
     /// - Parameters:
-    ///   - keepsAlive: whether another request may follow.
-    ///   - announcesKeepAlive: adds `Connection: keep-alive`, which HTTP/1.0 clients need.
-    ///   - length: bytes of the body, if it is not here.
+    ///   - keepsAlive: Whether another request may follow on the connection.
+    ///   - announcesKeepAlive: Whether to add `Connection: keep-alive`, which HTTP/1.0 clients require.
+    ///   - length: The length of the body in bytes, if the response does not contain the body.
     package func headBytes(keepsAlive: Bool, announcesKeepAlive: Bool = false, length: Int? = nil) -> [UInt8] {
         var text: [UInt8] = []
         text.reserveCapacity(512)
@@ -132,8 +134,8 @@ package struct ServerResponse: Sendable, Hashable {
 }
 
 extension ServerResponse {
-    /// Appends a field's value as it is sent. Texts hold a byte beyond ASCII as the scalar of the same number (ISO-8859-1,
-    /// RFC 9110 §5.5); what would end the line becomes a space.
+    /// Appends a serialized field value. In strings, a byte outside ASCII is represented by the Unicode scalar with the
+    /// same number (ISO-8859-1, RFC 9110 §5.5). A character that would end the line is replaced with a space.
     static func append(_ value: String, to bytes: inout [UInt8]) {
         for scalar in value.unicodeScalars {
             switch scalar.value {
@@ -145,7 +147,12 @@ extension ServerResponse {
     }
 }
 
-/// The words beside a status, for people.
+extension HeaderField {
+    /// Returns a `Date` field for a time in Unix seconds.
+    static func date(_ now: Double) -> HeaderField { HeaderField("Date", HTTPDate.text(unixSeconds: Int(now))) }
+}
+
+/// The reason phrases of status codes.
 enum ReasonPhrase {
     private static let phrases: [Int: String] = [
         102: "Processing", 103: "Early Hints", 200: "OK", 201: "Created", 202: "Accepted",
@@ -161,6 +168,6 @@ enum ReasonPhrase {
         508: "Loop Detected",
     ]
 
-    /// The registered phrase; empty for statuses without one.
+    /// Returns the registered phrase, or an empty string if the status has none.
     static func of(_ status: Int) -> String { phrases[status] ?? "" }
 }

@@ -5,29 +5,32 @@ import PipelineSupport
 import Synchronization
 import Variants
 
-/// Whether the server takes work, as `/ready` says. `/health` says only that it runs.
-package final class Readiness: Sendable {
+/// Controls the response of `/ready`, which reports whether the server accepts work. `/health` only reports that the
+/// server is running.
+public final class Readiness: Sendable {
     private let value = Atomic(true)
 
-    package init() {}
+    /// Creates the state of a server that is ready.
+    public init() {}
 
-    package var isReady: Bool { value.load(ordering: .acquiring) }
+    /// Whether the server accepts work. True until `end` is called.
+    public var isReady: Bool { value.load(ordering: .acquiring) }
 
-    /// Makes `/ready` answer 503, so that load balancers send no more requests.
-    package func end() { value.store(false, ordering: .releasing) }
+    /// Makes `/ready` respond with 503, so that load balancers stop sending requests.
+    public func end() { value.store(false, ordering: .releasing) }
 }
 
-/// What operators ask: health, readiness and metrics.
+/// Routes for health, readiness and metrics.
 extension Site {
     func health() -> ServerResponse { text("ok\n") }
 
-    /// Whether a target is that of health or readiness, which are answered however many clients are connected.
+    /// Whether a target is `/health` or `/ready`. These are served regardless of the number of connected clients.
     package static func isProbe(_ target: String) -> Bool {
-        let name = RouteName(target)
+        let name = Operation.Name(RequestTarget(target))
         return name == .health || name == .ready
     }
 
-    /// 200, or 503 once the server is asked to stop. Operators see what it is busy with, too.
+    /// Responds with 200, or with 503 after the server has begun to stop. Operators also see the current load.
     func ready(_ request: ServerRequest) -> ServerResponse {
         let isReady = settings.readiness.isReady
         var object = JSONText()
@@ -60,7 +63,7 @@ extension Site {
         return text(object.closed + "\n", type: "application/json", status: isReady ? 200 : 503)
     }
 
-    /// The metrics of the whole program in Prometheus' text format.
+    /// Responds with the metrics of the whole program in the Prometheus text format.
     func metrics(_ request: ServerRequest) async throws(Problem) -> ServerResponse {
         guard isOperator(request) else {
             throw Problem(
@@ -82,7 +85,7 @@ extension Site {
         "saved_bytes": "bytes served by hits so far", "saved_seconds": "time that hits have saved so far",
     ]
 
-    /// What the cache folder has counted, over all processes that use it.
+    /// Records the counters of the cache folder, summed over all processes that use it.
     private func report(_ metrics: PrometheusMetrics, _ tier: String, _ parts: [(String, StoreCounters)]) {
         for (part, counters) in parts {
             let values: [(String, Double)] = [

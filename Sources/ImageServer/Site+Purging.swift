@@ -3,14 +3,16 @@ import Pipeline
 import PipelineCaching
 import PipelineSupport
 
-/// `/source/{source}` and `/purge`: what is stored is removed, or made stale. For the operator alone.
+/// Handles `/source/{source}` and `/purge`, which remove stored entries or mark them as stale. Requires the admin
+/// token.
 extension Site {
-    /// `DELETE` removes at once; `PURGE` makes stale, unless the query asks for more.
+    /// Purges a source. `DELETE` removes its entries immediately. `PURGE` marks them as stale, unless the query
+    /// specifies a mode.
     func purge(_ source: String, _ mode: PurgeMode?, _ request: ServerRequest) async throws(Problem) -> ServerResponse {
-        try AdminToken.check(settings.adminToken, request.fields)
+        try AdminToken.check(rules.adminToken, request.fields)
         var order = PurgeOrder()
         try order.add(
-            source: source, settings.baseURLs, pipeline.ownName(_:isPrefix:), mountPoint: settings.mountPoint)
+            source: source, rules.baseURLs, pipeline.ownName(_:isPrefix:), mountPoint: settings.mountPoint)
         if request.method == "DELETE" {
             guard mode != .soft else {
                 throw Problem(.malformedRequest, "DELETE removes at once; PURGE makes stale (`mode=soft`)")
@@ -22,12 +24,12 @@ extension Site {
         return try await purge(order)
     }
 
-    /// `POST /purge` with what to purge as JSON.
+    /// Handles `POST /purge` with a JSON body that selects the entries to purge.
     func purge(_ request: ServerRequest) async throws(Problem) -> ServerResponse {
-        try AdminToken.check(settings.adminToken, request.fields)
+        try AdminToken.check(rules.adminToken, request.fields)
         return try await purge(
             try PurgeOrder(
-                json: request.body, settings.baseURLs, pipeline.ownName(_:isPrefix:), mountPoint: settings.mountPoint))
+                json: request.body, rules.baseURLs, pipeline.ownName(_:isPrefix:), mountPoint: settings.mountPoint))
     }
 
     private func purge(_ order: PurgeOrder) async throws(Problem) -> ServerResponse {
@@ -49,7 +51,7 @@ extension Site {
     }
 }
 
-/// What is to be purged.
+/// The selection and the mode of a purge request.
 struct PurgeOrder: Sendable {
     private(set) var sources: Set<String> = []
     private(set) var prefixes: [String] = []
@@ -60,21 +62,22 @@ struct PurgeOrder: Sendable {
 
     init() {}
 
-    /// Reads `{"sources":[…],"prefixes":[…],"hosts":[…],"tags":[…],"mode":"soft|hard","variantsOnly":false}`.
+    /// Parses `{"sources":[…],"prefixes":[…],"hosts":[…],"tags":[…],"mode":"soft|hard","variantsOnly":false}`.
     ///
-    /// Throws a 400 for everything else, so that a slip of the pen does not purge something else, or nothing.
+    /// Throws a 400 for everything else, so that a typing error does not purge the wrong entries or none at all.
     ///
     /// - Parameters:
-    ///   - baseURLs: names with which sources may begin.
-    ///   - own: the stored name of a text that names a program's own original, or the beginning of such names.
-    ///   - mountPoint: the path before all paths of the server.
+    ///   - baseURLs: The names with which sources may begin.
+    ///   - own: Returns the stored name of an application's own original, or of a prefix of such names if the second
+    ///     argument is true.
+    ///   - mountPoint: The path prefix of all routes.
     init(
         json bytes: [UInt8], _ baseURLs: BaseURLs = .none, _ own: (String, Bool) -> String? = { _, _ in nil },
         mountPoint: String = ""
     ) throws(Problem) {
         let value: JSONValue
         do throws(JSONParser.Malformed) { value = try JSONParser.parse(bytes) } catch { throw Self.bad("\(error)") }
-        guard case .object(let members) = value else { throw Self.bad("it is no object") }
+        guard case .object(let members) = value else { throw Self.bad("it is not an object") }
         for member in members {
             switch (member.name, member.value) {
             case ("mode", .string("soft")): mode = mode == .variantsOnly ? mode : .soft
@@ -100,15 +103,15 @@ struct PurgeOrder: Sendable {
         }
     }
 
-    /// Each is looked for in every record.
+    /// The maximum number of tags in a request. Each tag is compared with every record.
     private static let mostTags = 100
 
     private static func bad(_ what: String) -> Problem {
-        Problem(.malformedRequest, "the body is not what /purge takes: \(what)")
+        Problem(.malformedRequest, "/purge does not take this body: \(what)")
     }
 
     private static func texts(_ value: JSONValue, _ member: JSONValue.Member) throws(Problem) -> [String] {
-        guard case .list(let values) = value else { throw bad("`\(member.name)` is no list") }
+        guard case .list(let values) = value else { throw bad("`\(member.name)` is not a list") }
         var texts: [String] = []
         for value in values {
             guard case .string(let text) = value, !text.isEmpty else {
@@ -119,7 +122,8 @@ struct PurgeOrder: Sendable {
         return texts
     }
 
-    /// - Parameter text: an http(s) URL, `name:path`, a path of the server, or `mask:` or `overlay:` and a name.
+    /// - Parameter text: An http or https URL, `name:path`, a path of the server, or `mask:` or `overlay:` followed by
+    ///   a name.
     mutating func add(
         source text: String, _ baseURLs: BaseURLs, _ own: (String, Bool) -> String?, mountPoint: String
     ) throws(Problem) {
@@ -148,10 +152,11 @@ struct PurgeOrder: Sendable {
             prefixes.append(name)
             return
         }
-        // Anything else would be a path on this machine.
+        // Any other string would be a path on this machine.
         guard ["http://", "https://"].contains(where: { text.lowercased().hasPrefix($0) }) else {
             throw Problem(
-                .invalidSource, "the prefix `\(text)` is no http(s) URL, and begins with no folder's or provider's name"
+                .invalidSource,
+                "the prefix `\(text)` is not an http(s) URL, and does not begin with the name of a folder or provider"
             )
         }
         do throws(PipelineError) { prefixes += try SourceSelection(prefix: text).prefixes } catch {
@@ -165,17 +170,9 @@ struct PurgeOrder: Sendable {
         }
     }
 
-    /// The purges, one after the other, and what all of them removed.
     func carryOut(_ pipeline: ImagePipeline) async throws(PipelineError) -> PurgeResult {
-        var result = PurgeResult()
-        if !sources.isEmpty || !prefixes.isEmpty {
-            result.add(try await pipeline.purge(names: sources, prefixes: prefixes, mode: mode))
-        }
-        if !tags.isEmpty { result.add(try await pipeline.purge(tags: tags, mode: mode)) }
-        // A variant has no freshness of its own, so a mask is purged in one way.
-        if !masks.isEmpty || !overlays.isEmpty {
-            result.add(try await pipeline.purge(masks: masks, overlays: overlays))
-        }
-        return result
+        let selection = PurgeSelection(
+            names: sources, prefixes: prefixes, tags: tags, masks: masks, overlays: overlays)
+        return try await pipeline.purge(selection, mode: mode)
     }
 }

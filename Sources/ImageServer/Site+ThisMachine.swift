@@ -1,27 +1,28 @@
 import HTTPCaching
 
-/// Where a request comes from, for what only operators see, and for a server without keys, which serves its own machine
-/// alone.
+/// Checks where a request comes from. Some responses are only for operators, and a server without keys serves only its
+/// own machine.
 extension Site {
-    /// Whether the client has the admin token, is on this machine, or came by the address for operators.
+    /// Whether the client sent the admin token, is on this machine, or used the operators' address.
     func isOperator(_ request: ServerRequest) -> Bool {
-        request.isAdministrative || settings.adminToken?.isIn(request.fields) == true
-            || isOnThisMachine(request) && (request.isForThisMachine || !settings.signature.servesThisMachine)
+        if rules.adminToken?.isIn(request.fields) == true { return true }
+        guard settings.signature.servesThisMachine else { return request.isAdministrative || isOnThisMachine(request) }
+        return isOnThisMachine(request) && request.isForThisMachine
     }
 
-    /// Whether the client is on this machine. A proxy on it passes on anybody's requests, and says so.
+    /// Whether the client is on this machine. A proxy on this machine forwards requests from other machines, and adds
+    /// header fields that show this.
     func isOnThisMachine(_ request: ServerRequest) -> Bool {
         guard let client = request.client, client == "::1" || client.hasPrefix("127.") else { return false }
         let passed = ["forwarded", "x-forwarded-for", "x-real-ip", "via"]
         return !request.fields.contains { field in passed.contains { FieldLines.isSameName($0, field.name) } }
     }
 
-    /// What a server without keys checks in place of signatures: that no other machine asks, and no page of another site
-    /// that a browser on this one shows.
+    /// Checks that the client is on this machine if the server has no keys. This check replaces the signature.
     ///
     /// - Throws: `Problem`: 403.
     func admit(_ request: ServerRequest) throws(Problem) {
-        guard settings.signature.servesThisMachine, SignedPath(request.target) != nil else { return }
+        guard settings.signature.servesThisMachine else { return }
         guard isOnThisMachine(request) else {
             throw Problem(
                 .badSignature,
@@ -34,30 +35,116 @@ extension Site {
                 "this server has no keys, so it is asked for as `localhost` or by a loopback address such as 127.0.0.1, and "
                     + "by no other name")
         }
-        guard RouteName(request.target) != .original || !request.isNavigationFromAnotherSite else {
-            throw Problem(
-                .badSignature,
-                "this server has no keys, so pages of other sites can show pictures of it, but not open originals in a window "
-                    + "or frame")
+    }
+
+    /// Responds on behalf of a server without keys. Pages of other sites receive a 403. If there is a token, clients
+    /// without it receive a 401, except on `/health`.
+    func guarded(
+        _ request: ServerRequest, _ answer: (ServerRequest) async -> ServerResponse
+    ) async -> ServerResponse {
+        guard settings.signature.servesThisMachine else { return await answer(request) }
+        var request = request
+        var response: ServerResponse
+        do throws(Problem) {
+            let cors = rules.crossOrigin
+            guard !request.isFromAnotherSite || cors == .all || cors.selected(request.combined("origin")) != nil else {
+                throw Problem(
+                    .badSignature,
+                    "this server has no keys, so it answers no page of another site; paste its address into the address bar, "
+                        + "or let pages show its pictures with keys (docs/signing.md)")
+            }
+            if let redirect = try admitToken(of: &request) {
+                response = redirect
+            } else {
+                response = await answer(request)
+            }
+        } catch {
+            response = self.answer(to: error, request, source: nil, variesByAccept: false)
         }
+        return closing.applied(to: response)
+    }
+
+    /// The header fields that protect the responses of a server without keys from other sites and clients.
+    var closing: ClosingFields {
+        ClosingFields(
+            isNeeded: settings.signature.servesThisMachine, isPrivate: accessTokenInForce != nil,
+            namesPolicy: rules.crossOrigin == .none)
+    }
+
+    /// Whether a server without keys may send a picture from memory, according to the request's header fields and the
+    /// client's address. If false, `respond(to:onInterim:)` decides.
+    func admitsHit(_ fields: [HeaderField], _ client: String?) -> Bool {
+        var request = ServerRequest(target: "/", fields: fields)
+        request.client = client
+        guard isOnThisMachine(request), request.isForThisMachine, !request.isFromAnotherSite else { return false }
+        return accessTokenInForce.map { fields.contains(where: $0.isCarried) } ?? true
+    }
+
+    /// Removes the token from a request, so that it reaches neither the logs nor an origin.
+    ///
+    /// - Returns: A redirect if a browser sent the token in the URL, otherwise nil.
+    /// - Throws: `Problem`: 401 if the request needs a token and has none.
+    private func admitToken(of request: inout ServerRequest) throws(Problem) -> ServerResponse? {
+        guard let token = accessTokenInForce, Operation.Name(RequestTarget(request.target)) != .health else {
+            return nil
+        }
+        let given = AccessToken.split(request.target)
+        if let given { request.target = given.target }
+        let isGiven = given.map { token.matches($0.token) } == true
+        guard
+            isGiven || request.fields.contains(where: token.isCarried)
+                || request.isAdministrative
+                    && [.ready, .metrics].contains(Operation.Name(RequestTarget(request.target)))
+                || rules.adminToken?.isIn(request.fields) == true
+        else {
+            throw Problem(
+                .unauthorized,
+                "open the address that the server printed, or send its token as `Authorization: Bearer`")
+        }
+        request.fields.removeAll(where: token.isCarried)
+        // A redirect to a path that begins with two slashes would lead to another host.
+        guard isGiven, settings.route(of: RequestTarget(request.target)) != nil,
+            request.target == "/" || request.combined("sec-fetch-mode") == "navigate"
+        else { return nil }
+        return token.redirect(to: settings.mountPoint + request.target, request, now: now())
+    }
+}
+
+/// Header fields for browsers and caches in the responses of a server without keys.
+struct ClosingFields: Sendable {
+    let isNeeded: Bool
+    /// Whether the response required a token. A shared cache must not send it to a client without the token.
+    let isPrivate: Bool
+    /// Whether the response must be blocked for pages of other origins even in browsers that do not send
+    /// `Sec-Fetch-Site`.
+    let namesPolicy: Bool
+
+    func applied(to answer: ServerResponse) -> ServerResponse {
+        guard isNeeded else { return answer }
+        var answer = answer
+        if isPrivate, let index = answer.fields.firstIndex(where: { FieldLines.isSameName("cache-control", $0.name) }),
+            !VariantAnswer.forbidsSharing(answer.fields[index].value)
+        {
+            answer.fields[index].value = "private, " + answer.fields[index].value
+        }
+        let policy = HeaderField("Cross-Origin-Resource-Policy", "same-origin")
+        if namesPolicy, !answer.fields.contains(policy) { answer.fields.append(policy) }
+        return answer
     }
 }
 
 extension ServerRequest {
-    /// Whether `Host` is a loopback address, or the name of one. A page elsewhere may have pointed a name of its own at
-    /// this machine's address (DNS rebinding), and then reads what is answered by that name.
+    /// Whether `Host` is a loopback address or a name for one. A malicious site may point its own name at this
+    /// machine's address (DNS rebinding) and could then read responses under that name.
     var isForThisMachine: Bool {
         guard let host = combined("host") else { return true }
         let name = host.hasPrefix("[") ? host.prefix { $0 != "]" } + "]" : host.prefix { $0 != ":" }
         if FieldLines.isSameName(String(name), "localhost") || name == "[::1]" { return true }
-        // Not a name that begins like an address.
+        // Rejects names that begin like an address.
         let parts = name.split(separator: ".", omittingEmptySubsequences: false)
         return parts.count == 4 && parts[0] == "127" && parts.allSatisfy { UInt8($0) != nil }
     }
 
-    /// Whether a browser asks for a document, or for a frame of one, because a page of another site says so (Fetch Metadata
-    /// Request Headers §2).
-    var isNavigationFromAnotherSite: Bool {
-        combined("sec-fetch-site") == "cross-site" && combined("sec-fetch-mode") == "navigate"
-    }
+    /// Whether a page of another site made a browser send the request (Fetch Metadata Request Headers §2.3).
+    var isFromAnotherSite: Bool { combined("sec-fetch-site") == "cross-site" }
 }

@@ -1,13 +1,14 @@
 import Pipeline
 
 extension Site {
-    /// Answers within a span of the request, if there is a tracer.
+    /// Calls `answer` within a span for the request, if there is a tracer.
     func traced(
-        _ request: ServerRequest, _ answer: () async -> ServerResponse
+        _ request: ServerRequest, _ route: Route?, _ answer: () async -> ServerResponse
     ) async -> ServerResponse {
-        let route = RouteName(request.target).map { settings.mountPoint + $0.template }
         return await pipeline.traced(
-            ServedRequest(method: request.method, route: route, fields: request.fields), status: { $0.status }
+            ServedRequest(
+                method: request.method, route: route.map { settings.mountPoint + $0.template }, fields: request.fields),
+            status: { $0.status }
         ) { traceID in
             var response = await answer()
             response.traceID = traceID

@@ -1,205 +1,186 @@
-public import HTTPCaching
+import HTTPCaching
 public import Pipeline
 import PipelineFetching
-import PipelineSupport
+public import PipelineSupport
 import Variants
 
-/// From a request to its answer: the routes, on top of the pipeline. Knows no connection, so any HTTP server can mount it;
-/// `ImageServerNIO` is the one that `pipectl serve` runs.
+/// Responds to HTTP requests for pictures, using an image pipeline.
+///
+/// A site is independent of connections, so any HTTP server can mount it. `pipectl serve` uses the server in
+/// `ImageServerNIO`.
 public struct Site: Sendable {
     let pipeline: ImagePipeline
     let settings: ServerConfiguration
-    private let prepared: PreparedAnswers
+    let rules: SiteRules
+    let prepared: PreparedAnswers
     private let refusals = RefusalNotice()
-    /// Unix seconds.
+    /// Returns the current time in Unix seconds.
     package let now: @Sendable () -> Double
 
-    /// A site on a pipeline, whose lifetime is the caller's affair.
-    public init(pipeline: ImagePipeline, configuration: ServerConfiguration) {
-        self.init(pipeline: pipeline, settings: configuration, now: { SystemClock.unix.seconds })
+    /// Creates a site that uses a pipeline. The caller shuts down the pipeline. Folders among the base URLs stay open
+    /// as long as the site or a copy of it exists.
+    ///
+    /// - Throws: if a setting is invalid, for example a string that does not parse or a folder that does not exist. The
+    ///   error names the setting.
+    public init(pipeline: ImagePipeline, configuration: ServerConfiguration) throws(InvalidSetting) {
+        try self.init(pipeline: pipeline, settings: configuration, now: { SystemClock.unix.seconds })
     }
 
-    package init(pipeline: ImagePipeline, settings: ServerConfiguration, now: @escaping @Sendable () -> Double) {
+    package init(
+        pipeline: ImagePipeline, settings: ServerConfiguration, now: @escaping @Sendable () -> Double
+    ) throws(InvalidSetting) {
         self.pipeline = pipeline
-        var settings = settings
-        if settings.presets == .none { settings.presets = pipeline.presets }
         self.settings = settings
+        rules = try SiteRules(settings, presets: pipeline.presets)
         self.now = now
         let memory = pipeline.memoryStatistics
         prepared = PreparedAnswers(budgets: memory.originals.budget + memory.variants.budget)
     }
 
-    /// The pipeline's own rules, from which answers derive their freshness.
+    /// The pipeline's caching rules, which determine the freshness of responses.
     var caching: CachingConfiguration { pipeline.caching }
 
-    /// Whether there is a page at `/`.
+    /// Whether the site has a page at `/`.
     package var hasPage: Bool { settings.playground }
-    /// The path before all others.
+    /// The path prefix of all routes.
     package var mountPoint: String { settings.mountPoint }
-    /// Whether folders of this machine are among the sources.
-    package var hasFolders: Bool { !settings.baseURLs.folders.isEmpty }
+    /// The token that clients need; nil if the server has keys or serves all clients.
+    package var accessTokenInForce: AccessToken? { settings.signature.servesThisMachine ? settings.accessToken : nil }
+    /// Whether folders on this machine are among the sources.
+    package var hasFolders: Bool { !rules.baseURLs.folders.isEmpty }
 
-    /// What a target is below the mount point. Probes and `/metrics` are also answered where they are without one, since
-    /// they ask the server itself and not what stands before it.
+    /// Returns a target relative to the mount point. Probes and `/metrics` also work without the mount point, because
+    /// clients send them directly to the server and not through the proxy.
     ///
     /// - Throws: `Problem`: 404 for a path outside the mount point.
     package func below(_ target: String) throws(Problem) -> String {
         if settings.mountPoint.isEmpty { return target }
         let path = try RequestAdmission.originForm(target)
         if let below = ServerRequest.below(settings.mountPoint, path) { return below }
-        switch RouteName(path) {
+        switch Operation.Name(RequestTarget(path)) {
         case .health, .ready, .metrics: return path
-        default: throw ServerRequest.outside(settings.mountPoint)
+        default: throw Problem(.unknownPath, "images are below \(settings.mountPoint)/")
         }
     }
 
-    /// A fresh answer that memory holds, without suspending: for a server's event loops. nil if the request is to be
-    /// answered by `respond(to:onInterim:)`.
+    /// Responds to a request. Errors become responses, too.
     ///
-    /// - Parameters:
-    ///   - method: as sent.
-    ///   - target: path and query as sent, below the mount point.
-    ///   - fields: all of the request, `Host` included.
-    /// - Returns: an answer for an HTTP/1.1 connection that stays open.
-    public func hit(method: String, target: String, fields: [HeaderField]) -> PreparedAnswer? {
-        // A server without keys answers by the client's address, which only `respond(to:onInterim:)` knows.
-        guard !settings.signature.servesThisMachine,
-            let query = HitQuery(method: method, fields: fields, settings)
-        else { return nil }
-        let key = key(target, query)
-        guard let entry = prepared.entry(for: key) else { return nil }
-        let now = now()
-        guard entry.fresh.contains(now) else {
-            prepared.remove(key)
-            return nil
-        }
-        return pipeline.body(of: entry.answer).map { entry.prepared($0, for: query, now: now) }
-    }
-
-    /// A prepared answer with its body: from memory if the caller has not asked `hit`, else from a tier behind it.
-    private func storedHit(_ request: ServerRequest) async -> ServerResponse? {
-        let now = now()
-        guard let query = HitQuery(method: request.method, fields: request.fields, settings),
-            let entry = prepared.entry(for: key(request.target, query)), entry.fresh.contains(now)
-        else { return nil }
-        let body: [UInt8]
-        var tier = TierName.memory
-        if let inMemory = pipeline.body(of: entry.answer) {
-            body = inMemory
-        } else {
-            guard let stored = await pipeline.storedBody(of: entry.answer) else { return nil }
-            (body, tier) = stored
-        }
-        var answer = entry.response(now, tier)
-        answer.body = body[...]
-        return ConditionalAnswer.response(
-            answer, to: request.fields, isHead: query.isHead, isOrigin: true, now: now)
-    }
-
-    /// Recipes that leave the format open depend on `Accept`, and on nothing else of it than the formats it names.
-    private func key(_ target: String, _ query: HitQuery) -> PreparedAnswers.Key {
-        PreparedAnswers.Key(
-            target: target,
-            formats: query.accept == nil || target.hasPrefix("/original/")
-                ? []
-                : Negotiation.formats(accept: query.accept, among: settings.formats).map {
-                    UInt8(settings.formats.firstIndex(of: $0) ?? 0)
-                }, origin: settings.crossOrigin.selected(query.origin))
-    }
-
-    /// Answers; whatever goes wrong is an answer too.
-    ///
-    /// - Parameter onInterim: takes the origin's interim responses, before this returns.
+    /// - Parameter onInterim: Receives the origin's interim responses before this method returns.
     package func respond(
         to request: ServerRequest, onInterim: @escaping @Sendable (ServerResponse) -> Void = { _ in }
     ) async -> ServerResponse {
-        await traced(request) {
-            let rule = RouteName(request.target)?.isSigned == true ? settings.crossOrigin : .none
-            if let answer = rule.preflight(request, now: now()) { return answer }
-            let answer = rule.applied(to: await answer(to: request, onInterim), origin: request.fields.first("origin"))
-            return RouteName(request.target)?.isSigned == true ? settings.fields.applied(to: answer) : answer
+        let route = settings.route(of: RequestTarget(request.target))
+        var response = await traced(request, route) {
+            await guarded(request) { request in
+                guard route?.isPicture == true else { return await answer(to: request, route, onInterim) }
+                return await pictureAnswer(to: request) { await answer(to: request, route, onInterim) }
+            }
+        }
+        response.route = route
+        return response
+    }
+
+    /// Returns the response with CORS and added fields, or the response to a preflight request.
+    func pictureAnswer(
+        to request: ServerRequest, _ answer: () async -> ServerResponse
+    ) async -> ServerResponse {
+        let rule = rules.crossOrigin
+        if let answer = rule.preflight(request, now: now()) { return answer }
+        return rules.fields.applied(to: rule.applied(to: await answer(), origin: request.fields.first("origin")))
+    }
+
+    private func answer(
+        to request: ServerRequest, _ route: Route?, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
+    ) async -> ServerResponse {
+        do throws(Problem) {
+            switch route {
+            case .picture(let grammar): return try await answer(to: request, grammar, onInterim)
+            case .operation(let name): return try await answer(to: request, name)
+            case nil: throw Operation.nothing
+            }
+        } catch {
+            // The recipe was not parsed. It may leave the format open, in which case the response would vary by
+            // `Accept`.
+            return answer(to: error, request, source: nil, variesByAccept: route?.negotiates == true)
         }
     }
 
     private func answer(
-        to request: ServerRequest, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
-    ) async -> ServerResponse {
+        to request: ServerRequest, _ grammar: any Grammar, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
+    ) async throws(Problem) -> ServerResponse {
+        try admit(request)
+        if let route = grammar as? ImageRoute, !settings.openRoutes.contains(route) {
+            throw Problem(.routeClosed, "/\(grammar.name) is closed on this server (`server.routes`)")
+        }
+        if let hit = await storedHit(request) { return hit }
+        let routed = try grammar.read(RequestTarget(request.target), settings.signature, now: now())
+        guard RoutedRequest.methods.contains(request.method) || passesOn(request, routed) else {
+            throw Self.refusal(
+                of: request.method,
+                allowed: routed.answer == .original
+                    ? rules.methods.allowed(isSigned: routed.grant.isSigned) : RoutedRequest.methods)
+        }
+        try settings.loop.check(request.fields)
+        try rules.referrers.check(request.fields)
         do throws(Problem) {
-            try admit(request)
-            try checkIsOpen(request.target)
-            if let hit = await storedHit(request) { return hit }
-            // First, so that nothing of a path is decoded or done for those who may not ask.
-            let grant = try settings.signature.grant(request.target, now: now())
-            let route = try Route(request.target)
-            guard route.methods.contains(request.method) || passesOn(request, route) else {
-                var problem = Problem(.methodNotAllowed, "\(request.method) is not for this path")
-                problem.allowed = route.methods
-                if case .original(let signature, _) = route {
-                    problem.allowed = settings.methods.allowed(signature: signature)
-                }
-                throw problem
-            }
-            try settings.loop.check(request.fields)
-            if RouteName(request.target)?.isSigned == true { try settings.referrers.check(request.fields) }
-            switch route {
-            case .health:
-                return health()
-            case .source(let source, let mode):
-                return try await purge(source, mode, request)
-            case .purge:
-                return try await purge(request)
-            case .page(let page):
-                return try await self.page(page, request)
-            case .ready:
-                return ready(request)
-            case .metrics:
-                return try await metrics(request)
-            case .original(_, let source):
-                return try await original(source, request, try Self.needed(grant), onInterim)
-            case .info(_, let source):
-                return try await info(source, request, try Self.needed(grant))
-            case .variant(_, let recipe, let source):
-                return try await variant(recipe, source, request, try Self.needed(grant))
+            switch routed.answer {
+            case .original: return try await original(routed, request, onInterim)
+            case .info: return try await info(routed, request)
+            case .variant(let recipe): return try await variant(recipe, routed, request)
             }
         } catch {
-            // The recipe was not read, so it may be one without a format, whose answer varies by `Accept`.
-            return answer(to: error, request, variesByAccept: request.target.hasPrefix("/variant/"))
+            return answer(to: error, request, source: routed.source, variesByAccept: grammar.negotiates)
         }
     }
 
-    /// Whether the request goes to an origin with what it carries, or its body says what to purge.
+    private func answer(to request: ServerRequest, _ name: Operation.Name) async throws(Problem) -> ServerResponse {
+        let operation = try Operation(name, RequestTarget(request.target))
+        guard name.methods.contains(request.method) else {
+            throw Self.refusal(of: request.method, allowed: name.methods)
+        }
+        try settings.loop.check(request.fields)
+        switch operation {
+        case .health: return health()
+        case .source(let source, let mode): return try await purge(source, mode, request)
+        case .purge: return try await purge(request)
+        case .page(let page): return try await self.page(page, request)
+        case .ready: return ready(request)
+        case .metrics: return try await metrics(request)
+        }
+    }
+
+    static func refusal(of method: String, allowed: [String]) -> Problem {
+        var problem = Problem(.methodNotAllowed, "\(method) is not for this path")
+        problem.allowed = allowed
+        return problem
+    }
+
+    /// Whether the body of a request is needed, because it is forwarded to an origin or selects entries to purge.
     package func wantsBody(of request: ServerRequest) -> Bool {
-        // Errors are answered by `respond(to:onInterim:)`, which meets them again.
-        guard !Route.methods.contains(request.method), let route = try? Route(request.target) else { return false }
-        // It has no signature, and so no grant.
-        if case .purge = route { return request.method == "POST" && settings.adminToken?.isIn(request.fields) == true }
-        return passesOn(request, route) && (try? settings.signature.grant(request.target, now: now())) != nil
+        guard !RoutedRequest.methods.contains(request.method) else { return false }
+        let target = RequestTarget(request.target)
+        switch settings.route(of: target) {
+        case .operation(.purge):
+            return request.method == "POST" && rules.adminToken?.isIn(request.fields) == true
+                && (try? Operation(.purge, target)) == .purge
+        case .picture(let grammar):
+            // `respond(to:onInterim:)` finds the same error again and responds to it.
+            guard let routed = try? grammar.read(target, settings.signature, now: now()) else { return false }
+            return passesOn(request, routed)
+        case .operation, nil: return false
+        }
     }
 
-    /// Throws a 403 for a route that the setting `server.routes` closes.
-    private func checkIsOpen(_ target: String) throws(Problem) {
-        guard let route = RouteName(target).flatMap({ ImageRoute(rawValue: $0.rawValue) }),
-            !settings.openRoutes.contains(route)
-        else { return }
-        throw Problem(.routeClosed, "/\(route.rawValue) is closed on this server (`server.routes`)")
-    }
-
-    /// Leave for a route that needs it; a path without a signature has none.
-    private static func needed(_ grant: Signature.Grant?) throws(Problem) -> Signature.Grant {
-        guard let grant else { throw Problem(.badSignature) }
-        return grant
-    }
-
-    /// The source that a client names.
+    /// Returns the source that a client names.
     ///
-    /// - Throws: `Problem`: 400 for a path that leads out of a base URL; 403 for a bucket that no pattern admits, since the
-    ///   server's credentials may read more than clients are to see.
+    /// - Throws: `Problem`: 400 if the path leads out of a base URL, 403 if no pattern allows the bucket. The server's
+    ///   credentials may be able to read objects that clients must not see.
     func source(named text: String) throws(Problem) -> BaseURLs.Resolved {
-        let source = try settings.baseURLs.resolved(text)
+        let source = try rules.baseURLs.resolved(text)
         guard source.text != text || !text.lowercased().hasPrefix("s3:") || pipeline.admitsListedSourcesOnly else {
             throw Problem(.sourceRefused, "buckets are served once `sources.allow` names them, or as a base URL")
         }
-        // Nor does a list of hosts that clients may name admit the program's own originals.
+        // A list of allowed hosts does not allow the application's own originals either.
         guard source.folder != nil || !pipeline.admitsListedSourcesOnly || pipeline.ownName(source.text) == nil else {
             throw Problem(
                 .sourceRefused, "where `sources.allow` is set, the application's own paths alone show its originals")
@@ -207,47 +188,42 @@ public struct Site: Sendable {
         return source
     }
 
-    private func passesOn(_ request: ServerRequest, _ route: Route) -> Bool {
-        guard case .original(let signature, _) = route, settings.openRoutes.contains(.original) else { return false }
-        return settings.methods.contains(request.method, signature: signature)
+    private func passesOn(_ request: ServerRequest, _ routed: RoutedRequest) -> Bool {
+        routed.answer == .original && settings.openRoutes.contains(.original)
+            && rules.methods.contains(request.method, isSigned: routed.grant.isSigned)
     }
 
     private func original(
-        _ text: String, _ request: ServerRequest, _ grant: Signature.Grant,
-        _ onInterim: @escaping @Sendable (ServerResponse) -> Void
+        _ routed: RoutedRequest, _ request: ServerRequest, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
     ) async throws(Problem) -> ServerResponse {
-        let source = try source(named: text)
-        let forwarded = settings.forwarded
-        let changes = !Route.methods.contains(request.method)
+        let source = try source(named: routed.source)
+        let forwarded = rules.forwarded
+        let changes = !RoutedRequest.methods.contains(request.method)
         let isObject = source.text.utf8.prefix(5).elementsEqual("s3://".utf8)
         var asked = OriginalRequest(
             url: source.text, fields: forwarded.upstream(request.fields, isOriginal: true, changes: changes))
         asked.folder = source.folder
         if request.method == "OPTIONS", let hops = request.combined("max-forwards").flatMap({ Int($0) }), hops >= 0 {
-            // With Max-Forwards 0 this server is the final recipient and answers itself (RFC 9110 §7.6.2).
+            // If `Max-Forwards` is 0, this server is the final recipient and must respond itself (RFC 9110 §7.6.2).
             if hops == 0 {
-                let allowed = settings.methods.allowed(signature: Signature.unsigned).joined(separator: ", ")
-                return ServerResponse(
-                    status: 204,
-                    fields: [
-                        HeaderField("Allow", allowed), HeaderField("Date", HTTPDate.text(unixSeconds: Int(now()))),
-                    ])
+                let allowed = rules.methods.allowed(isSigned: false).joined(separator: ", ")
+                return ServerResponse(status: 204, fields: [HeaderField("Allow", allowed), .date(now())])
             }
             asked.fields.append(HeaderField("Max-Forwards", String(hops - 1)))
         }
-        if !forwarded.areAll { asked.fields += LoopGuard.passedOn(request.fields) }
         if changes {
             asked.method = request.method
             asked.body = request.body
         }
-        asked.honoursDirectives = forwarded.contains("cache-control") || forwarded.contains("pragma")
+        asked.honorsDirectives = forwarded.contains("cache-control") || forwarded.contains("pragma")
         asked.policy = policy(request)
-        // What the origin says is what is to be seen, redirects and answers to the client's own conditions included.
+        // Return the origin's response unchanged, including redirects and answers to the client's own conditions.
         asked.followsRedirects = false
         asked.forwardsConditionals = true
         asked.acceptsFile = true
         asked.onInterim = InterimObserver { status, fields in
-            // A length would be taken for that of a body, and an interim response has none (RFC 9110 §8.6).
+            // A client would interpret `Content-Length` as the length of a body, but an interim response has no body
+            // (RFC 9110 §8.6).
             let kept = OriginalAnswer.passed(fields, status: status, passesAll: forwarded.areAll, isObject: isObject)
                 .filter { $0.name.lowercased() != "content-length" }
             onInterim(ServerResponse(status: status, fields: kept))
@@ -255,15 +231,15 @@ public struct Site: Sendable {
         var original: OriginalResponse
         asked.gate = settings.rate?.gate(request.client, now)
         do throws(PipelineError) { original = try await pipeline.original(for: asked) } catch { throw Problem(error) }
-        // A file has no time to live: each request looks whether it has changed.
+        // A file has no time to live. Each request checks whether the file has changed.
         if source.folder != nil { original.handling.timeToLive = nil }
         if isObject { original = try Self.withoutErrorText(original, of: source.text) }
         let answer = OriginalAnswer.response(
             original, passesAll: forwarded.areAll, isObject: isObject, tags: settings.tags)
-        if !changes { prepare(original, request, grant, isObject: isObject) }
+        if !changes { prepare(original, request, routed.grant, isObject: isObject) }
         if changes { return answer }
-        // Comparing a 200 with what the client has, or cutting it, sends the origin nothing. Other answers stay as the origin
-        // gave them.
+        // Conditions and ranges are applied only to a 200, and without contacting the origin. Other responses stay as
+        // the origin sent them.
         let isOrigin = asked.folder != nil
         let fields =
             original.status == 200
@@ -272,9 +248,8 @@ public struct Site: Sendable {
         return ConditionalAnswer.response(answer, to: fields, isHead: request.isHead, isOrigin: isOrigin, now: now())
     }
 
-    /// An object's response, without a document of the store: it may name accounts, keys and requests.
-    ///
-    /// - Throws: `Problem` for an error.
+    /// Returns an object's response, without an error document from the object store. Such a document may name
+    /// accounts, keys and requests.
     private static func withoutErrorText(
         _ original: OriginalResponse, of object: String
     ) throws(Problem) -> OriginalResponse {
@@ -291,9 +266,9 @@ public struct Site: Sendable {
         return bare
     }
 
-    /// Whether a field compares the answer with what the client has, or asks for a part of it.
+    /// Whether a header field is a condition on the client's stored response, or requests a part of the response.
     ///
-    /// - Parameter isOrigin: whether this server has the original itself, and no origin compares it.
+    /// - Parameter isOrigin: Whether this server has the original itself, so that no origin evaluates the condition.
     private static func compares(_ field: HeaderField, asOrigin isOrigin: Bool) -> Bool {
         let names =
             ["if-none-match", "if-modified-since", "range", "if-range"]
@@ -302,11 +277,12 @@ public struct Site: Sendable {
     }
 
     private func variant(
-        _ text: String, _ source: String, _ request: ServerRequest, _ grant: Signature.Grant
+        _ text: String, _ routed: RoutedRequest, _ request: ServerRequest
     ) async throws(Problem) -> ServerResponse {
+        let (source, grant) = (routed.source, routed.grant)
         let recipe: Recipe
         do throws(RecipeError) {
-            recipe = try Recipe(text, presets: settings.presets)
+            recipe = try Recipe(text, presets: rules.presets)
         } catch {
             throw Problem(.invalidRecipe, error.description)
         }
@@ -321,14 +297,15 @@ public struct Site: Sendable {
             let url = try self.source(named: source)
             var asked = imageRequest(url, recipe, for: request)
             asked.negotiated = standIn.negotiated
-            let told = settings.freshness.control(preset: settings.recipes.preset(in: text))
+            let ofPreset = settings.recipes.preset(in: text).flatMap { settings.presetFreshness[$0] }
+            let told = (ofPreset ?? settings.freshness)?.directives
             return try await answer(
                 asked, to: request, isNegotiated: isNegotiated, told: told, expiry: grant.expiry
             ) { image, varying in
                 let naming =
                     SourceFields.fields(of: url, image.format, isGiven: url.text == source)
                     + settings.tags.fields(of: image.record)
-                // A named mask is read for each request: it may have changed.
+                // A named mask may have changed, so it is read for each request.
                 if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty {
                     prepare(image, varying, naming, told, request, grant)
                 }
@@ -336,24 +313,24 @@ public struct Site: Sendable {
             }
         } catch {
             return await fallback(for: error, standIn, variesByAccept: isNegotiated)
-                ?? answer(to: error, request, variesByAccept: isNegotiated)
+                ?? answer(to: error, request, source: source, variesByAccept: isNegotiated)
         }
     }
 
-    /// The fallback picture, rendered as the picture would have been; nil if it does not stand for this problem.
+    /// Returns a response with the fallback picture, or nil if it does not apply to this problem.
     ///
-    /// - Parameter asked: its recipe and its negotiated formats count.
+    /// - Parameter asked: The failed request, which determines the recipe and the negotiated formats.
     func fallback(for problem: Problem, _ asked: ImageRequest, variesByAccept: Bool) async -> ServerResponse? {
-        guard let fallback = settings.fallback, FallbackPicture.stands(for: problem) else { return nil }
+        guard let fallback = rules.fallback, FallbackPicture.stands(for: problem) else { return nil }
         let image = try? await pipeline.respond(to: fallback.request(like: asked))
         return fallback.response(to: problem, image, variesByAccept: variesByAccept, now: now())
     }
 
-    /// Answers with the picture that the pipeline makes.
+    /// Responds with the picture that the pipeline renders.
     ///
     /// - Parameters:
-    ///   - told: a `Cache-Control` in place of the one that follows from the original.
-    ///   - naming: the fields that name the source; is passed the picture, and what it varies by.
+    ///   - told: A `Cache-Control` that replaces the one derived from the original.
+    ///   - naming: Returns the fields that name the source. Receives the picture and the fields that it varies by.
     func answer(
         _ asked: ImageRequest, to request: ServerRequest, isNegotiated: Bool, told: String?, isOwnRoute: Bool = false,
         expiry: Double? = nil,
@@ -362,7 +339,7 @@ public struct Site: Sendable {
         let image: ImageResponse
         do throws(PipelineError) { image = try await pipeline.respond(to: asked) } catch { throw Problem(error) }
         let varying = VariantAnswer.varying(
-            original: image.record.response.fields, forwarded: settings.forwarded, isNegotiated: isNegotiated)
+            original: image.record.response.fields, forwarded: rules.forwarded, isNegotiated: isNegotiated)
         let answer = VariantAnswer.response(
             image, varying: varying, naming: naming(image, varying), caching: caching, told: told,
             isAtHand: asked.isAtHand, isOwnRoute: isOwnRoute, expiry: expiry, now: now())
@@ -370,18 +347,22 @@ public struct Site: Sendable {
             answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }
 
-    /// The answer to a problem, of which operators are told all.
-    func answer(to problem: Problem, _ request: ServerRequest, variesByAccept: Bool) -> ServerResponse {
-        if problem.kind == .sourceRefused || problem.kind == .notFound {
-            refusals.report(problem, of: request, settings.baseURLs, pipeline.warn)
+    /// Returns the error response. Operators see every detail, other clients a summary.
+    ///
+    /// - Parameter source: The source as the client wrote it; nil if the request names no source.
+    func answer(
+        to problem: Problem, _ request: ServerRequest, source: String?, variesByAccept: Bool
+    ) -> ServerResponse {
+        if problem.kind == .sourceRefused || problem.kind == .notFound, let source {
+            refusals.report(problem, of: source, rules.baseURLs, pipeline.warn)
         }
         if problem.kind == .originFailed {
-            for notice in settings.baseURLs.folders.compactMap({ $0.takeNotice() }) { pipeline.warn(notice) }
+            for notice in rules.baseURLs.folders.compactMap({ $0.takeNotice() }) { pipeline.warn(notice) }
         }
         return problem.response(variesByAccept: variesByAccept, showsAll: isOperator(request), now: now())
     }
 
-    /// Returns the request to the pipeline on behalf of a client. The page's samples are sources if the page is shown.
+    /// Returns a pipeline request on behalf of a client. The page's samples are valid sources if the page is enabled.
     func imageRequest(
         _ source: BaseURLs.Resolved, _ recipe: Recipe? = nil, for request: ServerRequest
     ) -> ImageRequest {
@@ -391,71 +372,20 @@ public struct Site: Sendable {
         return completed(asked, for: request)
     }
 
-    /// The same request within the client's rate, with the fields and the policy that it leaves to the client.
+    /// Returns the request with the client's rate limit and with the fields and the policy that depend on the client.
     func completed(_ image: ImageRequest, for request: ServerRequest) -> ImageRequest {
         var asked = image
         asked.gate = settings.rate?.gate(request.client, now)
-        var fields = settings.forwarded.upstream(request.fields, isOriginal: false)
-        if !settings.forwarded.areAll { fields += LoopGuard.passedOn(request.fields) }
+        let fields = rules.forwarded.upstream(request.fields, isOriginal: false)
         asked.fields += fields.filter { image.fields.first($0.name.lowercased()) == nil }
         asked.policy = image.policy ?? policy(request)
         return asked
     }
 
-    private func prepare(
-        _ image: ImageResponse, _ varying: [String], _ naming: [HeaderField], _ told: String?,
-        _ request: ServerRequest, _ grant: Signature.Grant
-    ) {
-        guard let query = HitQuery(method: request.method, fields: request.fields, settings),
-            let fresh = fresh(image.record.response, until: grant.expiry),
-            let answer = pipeline.memoryAnswer(for: image)
-        else { return }
-        let (hit, caching, expiry) = (image.asMemoryHit, caching, grant.expiry)
-        let (crossOrigin, added) = (settings.crossOrigin, settings.fields)
-        prepared.keep(
-            PreparedAnswers.Entry(answer, fresh: fresh, length: image.bytes.count) { now, tier in
-                var hit = hit
-                hit.outcome = Outcome(tier)
-                let answer = VariantAnswer.response(
-                    hit, varying: varying, naming: naming, caching: caching, told: told, expiry: expiry,
-                    now: now)
-                return added.applied(to: crossOrigin.applied(to: answer, origin: query.origin))
-            }, for: key(request.target, query))
-    }
-
-    private func prepare(
-        _ original: OriginalResponse, _ request: ServerRequest, _ grant: Signature.Grant, isObject: Bool
-    ) {
-        guard original.status == 200, let record = original.record, original.file == nil,
-            let query = HitQuery(method: request.method, fields: request.fields, settings),
-            let fresh = fresh(record.response, until: grant.expiry), let answer = pipeline.memoryAnswer(for: original)
-        else { return }
-        let (caching, crossOrigin, passesAll) = (caching, settings.crossOrigin, settings.forwarded.areAll)
-        let (added, tags) = (settings.fields, settings.tags)
-        prepared.keep(
-            PreparedAnswers.Entry(answer, fresh: fresh, length: original.body.count) {
-                now, tier in
-                let answer = OriginalAnswer.response(
-                    OriginalResponse(hit: record, in: tier, now: now, caching: caching), passesAll: passesAll,
-                    isObject: isObject, tags: tags)
-                return added.applied(to: crossOrigin.applied(to: answer, origin: query.origin))
-            }, for: key(request.target, query))
-    }
-
-    /// From now until the stored response must be validated or the signature expires; nil if that is now.
-    private func fresh(_ stored: StoredResponse, until expiry: Double?) -> Range<Double>? {
-        let now = now()
-        guard stored.responseTime <= now + LookUpStage.clockTolerance,
-            Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: caching) == .fresh
-        else { return nil }
-        let end = min(
-            now + Freshness.remaining(of: stored, now: now, configuration: caching), expiry ?? .infinity)
-        return now < end ? now..<end : nil
-    }
-
-    /// The site's policy, unless a client's `no-cache` is to be honoured and given (RFC 9111 §5.2.1.4 and §5.4).
+    /// Returns the site's policy, unless the client sent `no-cache` and the site honors it (RFC 9111 §5.2.1.4 and
+    /// §5.4).
     func policy(_ request: ServerRequest) -> CachePolicy {
-        guard settings.honoursClientNoCache else { return settings.policy }
+        guard settings.honorsClientNoCache else { return settings.policy }
         let control = CacheControl(fields: request.fields)
         let asks =
             control.directives.isEmpty
@@ -465,6 +395,6 @@ public struct Site: Sendable {
 }
 
 extension ImageRequest {
-    /// Whether the original is a file of this machine, or bytes that came with the request.
+    /// Whether the original is a file on this machine, or bytes in the request itself.
     var isAtHand: Bool { if case .url = source { folder != nil } else { true } }
 }

@@ -1,11 +1,12 @@
 import Glibc
 import NIOCore
 
-/// Stops accepting for a moment while descriptors or memory are used up, or while all sockets of the server are open.
+/// Briefly stops accepting connections if file descriptors or memory are exhausted, or if all sockets of the server are
+/// in use.
 ///
-/// The connection that could not be accepted stays in the listener's queue, so the socket stays readable, and an event
-/// loop that tried again at once would do nothing else. NIO's own `AcceptBackoffHandler` delays the next read, but leaves
-/// the listener registered for reading after an accept that failed; without `autoRead` it is not.
+/// A connection that could not be accepted stays in the listener's queue, so the socket stays readable, and an event
+/// loop that retried immediately would be busy with nothing else. NIO's `AcceptBackoffHandler` delays the next read but
+/// leaves the listener registered for reading after a failed accept. Disabling `autoRead` removes the registration.
 final class AcceptPause: ChannelInboundHandler {
     typealias InboundIn = any Channel
 
@@ -22,7 +23,7 @@ final class AcceptPause: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // Others speak of one connection that failed before it was accepted.
+        // Other errors concern a single connection that failed before it was accepted.
         guard let error = error as? IOError, Self.causes.contains(error.errnoCode) else { return }
         Self.pause(context.channel, connections)
     }
@@ -35,7 +36,7 @@ final class AcceptPause: ChannelInboundHandler {
     }
 
     private static func setReads(_ reads: Bool, _ channel: any Channel) {
-        // A listener that was closed meanwhile accepts nothing either way.
+        // Setting the option fails if the listener has been closed. A closed listener accepts no connections.
         try? channel.syncOptions?.setOption(.autoRead, value: reads)
     }
 }

@@ -3,48 +3,40 @@ import ImageServer
 import PipelineSupport
 import Synchronization
 
-/// The bytes that answers on their way hold, over all connections of a server: bodies in memory or in files without a
-/// name, and copies of the parts that are being sent. The caches' budgets do not count them: a body may never have been
-/// stored, or have been evicted since.
+/// Limits the total size of the bodies that responses hold while they are sent, over all connections of a server.
+/// Bodies are in memory or in unnamed files. The budgets of the caches do not include them, because a body may never
+/// have been stored or may have been evicted.
 ///
-/// - A file that has a name, in the cache folder or in one of the operator's, takes no space because it is being read.
-/// - A body counts once, however many answers hold it. One that does not fit is refused with a 503 instead of being
-///   queued: an answer that waited would hold what it waits for, and a cache in front does something about a 503 (it
-///   uses a stale copy or asks another server) but nothing about silence.
-/// - A part that does not fit is shorter, never later, so no answer waits for another one.
-/// - One address has at most a quarter, and bodies above `smallBytes` get at most three quarters of both bounds: slow
-///   readers of long originals leave room for pictures, and one client leaves room for the others.
+/// - A file with a name, in the cache folder or in an operator's folder, does not count, because reading it takes no
+///   extra space.
+/// - A body counts once, regardless of how many responses hold it. A body that exceeds the budget is refused with a 503
+///   rather than queued. A queued response would hold resources that it is waiting for. A downstream cache can react to
+///   a 503 (use a stale copy or try another server), but not to a delay.
+/// - One address may use at most a quarter of the budget. Bodies larger than `smallBytes` may use at most three
+///   quarters of either limit. Slow readers of large originals therefore leave room for pictures, and one client leaves
+///   room for others.
+/// - Bodies up to `ConnectionHandler.partBytes`, and copied parts of that size, do not count, because the number of
+///   connections limits them.
 final class AnswerBudget: Sendable {
-    /// The sums of all connections of one address. Each connection without an address has its own account.
+    /// The totals of all connections of one address. Each connection without an address has a separate account.
     final class Account: Sendable {
         fileprivate let budget: AnswerBudget
         fileprivate let bytes = Atomic(0)
-        /// Connections with a request in progress.
+        /// The number of connections with a request in progress.
         let requests = Atomic(0)
 
         init(_ budget: AnswerBudget) { self.budget = budget }
     }
 
-    /// What one connection holds.
-    final class Share: Sendable {
-        fileprivate let account: Account
-        /// Bytes of parts.
-        fileprivate let parts = Atomic(0)
-        /// Bytes that the client has taken of all answers.
-        fileprivate let taken = Atomic(0)
-
-        init(_ account: Account) { self.account = account }
-    }
-
-    /// Which body it is.
+    /// The identity of a body.
     fileprivate enum Body: Hashable {
-        /// Device and inode.
+        /// The device and inode of a file.
         case file(dev_t, ino_t)
-        /// Address of the array that holds it.
+        /// The address of the array that contains the body.
         case memory(UInt)
 
-        /// The body of a response, and the bytes that are there only because it is held; nil if the file's status cannot be
-        /// read, since reading its bytes will fail then, too.
+        /// Returns the body of a response and the number of bytes that exist only because the response holds the body.
+        /// Returns nil if the file's status cannot be read. Reading the file will then fail, too.
         static func held(by response: ServerResponse) -> (Body, bytes: Int)? {
             guard let part = response.file else { return (Body(response.body), response.body.count) }
             var status = stat()
@@ -53,7 +45,7 @@ final class AnswerBudget: Sendable {
         }
 
         init(_ bytes: ArraySlice<UInt8>) {
-            // Slices of an array keep its indices.
+            // A slice has the same indices as its array.
             self = .memory(bytes.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) } &- UInt(bytes.startIndex))
         }
     }
@@ -61,7 +53,7 @@ final class AnswerBudget: Sendable {
     private struct Held {
         var bytes: Int
         var answers = 1
-        /// Of the first answer.
+        /// The account of the first response that held the body.
         var account: Account
     }
 
@@ -69,18 +61,16 @@ final class AnswerBudget: Sendable {
     private let total = Atomic(0)
     private let held = Mutex<[Body: Held]>([:])
 
-    /// Bytes up to which a body is a picture rather than an original.
+    /// The maximum size of a body that is treated as a picture rather than an original, in bytes.
     private static let smallBytes = 1 << 20
-    /// Bytes of parts that one connection may have beyond the least that every answer has.
-    private static let partsPerConnection = 256 << 10
 
-    /// - Parameter limit: bytes.
+    /// - Parameter limit: The maximum total size of bodies, in bytes.
     init(limit: Int) { self.limit = limit }
 
-    /// Bytes that are held now.
+    /// The total size of the bodies that are held now, in bytes.
     var bytes: Int { total.load(ordering: .relaxed) }
 
-    /// Answers that hold a body now.
+    /// The number of responses that hold a body now.
     var answers: Int { held.withLock { $0.values.reduce(0) { $0 + $1.answers } } }
 
     fileprivate func hold(_ body: Body, _ bytes: Int, _ account: Account) -> Bool {
@@ -103,21 +93,6 @@ final class AnswerBudget: Sendable {
         }
     }
 
-    fileprivate func takePart(_ bytes: Int, _ share: Share) -> Bool {
-        if share.parts.add(bytes, ordering: .relaxed).newValue <= Self.partsPerConnection,
-            take(bytes, share.account, of: limit)
-        {
-            return true
-        }
-        share.parts.subtract(bytes, ordering: .relaxed)
-        return false
-    }
-
-    fileprivate func givePart(_ bytes: Int, _ share: Share) {
-        share.parts.subtract(bytes, ordering: .relaxed)
-        give(bytes, share.account)
-    }
-
     private func take(_ bytes: Int, _ account: Account, of bound: Int) -> Bool {
         let (all, own) = (
             total.add(bytes, ordering: .relaxed).newValue, account.bytes.add(bytes, ordering: .relaxed).newValue
@@ -133,91 +108,56 @@ final class AnswerBudget: Sendable {
     }
 }
 
-/// What one answer holds of the budget. Belongs to the event loop of its connection.
+/// The part of the budget that one response holds. Used only on the event loop of its connection.
 final class AnswerClaim {
-    private let share: AnswerBudget.Share
-    private let partBytes: Int
-    private let leastPart: Int
-    /// With its bytes, so that no other array gets the address by which it is known.
+    private let account: AnswerBudget.Account
+    private let leastBody: Int
+    /// The body and its bytes. Keeping the bytes prevents another array from getting the address that identifies the
+    /// body.
     private var body: (name: AnswerBudget.Body, bytes: ArraySlice<UInt8>)?
-    private var part = 0
-    /// Bytes of the part that was handed over last.
-    private var handedOver = 0
-    /// Bytes of other answers that the client had taken before this one began.
-    private var takenBefore = 0
-    private var taken = 0
 
-    /// - Parameters:
-    ///   - partBytes: of an answer's part, if there is room for it.
-    ///   - leastPart: of a part that an answer always gets, and of a body that is always sent; neither is counted.
-    init(_ share: AnswerBudget.Share, partBytes: Int, leastPart: Int) {
-        self.share = share
-        self.partBytes = partBytes
-        self.leastPart = leastPart
-    }
+    /// - Parameter leastBody: The maximum size of a body that is always sent, in bytes.
+    init(_ account: AnswerBudget.Account, leastBody: Int) { (self.account, self.leastBody) = (account, leastBody) }
 
     deinit { release() }
 
-    /// The answer, whose body is held from now on, or a 503 if there is no room for it.
+    /// Returns the response and reserves its body, or returns a 503 if the body exceeds the budget.
     func admitted(_ response: ServerResponse, isHead: Bool, now: Double) -> ServerResponse {
-        guard !isHead, response.mayHaveBody, response.file != nil || response.body.count > leastPart else {
+        guard !isHead, response.mayHaveBody, response.file != nil || response.body.count > leastBody else {
             return response
         }
         guard let (body, bytes) = AnswerBudget.Body.held(by: response), !holds(body, response.body, bytes) else {
             return response
         }
-        return Self.refusal.response(now: now)
+        return Self.refused(response.route, now: now)
     }
 
-    /// Whether there is room for a body in memory, which is held from now on.
+    /// - Parameter route: The route of the request.
+    static func refused(_ route: Route?, now: Double) -> ServerResponse {
+        var response = refusal.response(now: now)
+        response.route = route
+        return response
+    }
+
+    /// Reserves a body in memory. Returns whether the body fits in the budget.
     func holds(_ bytes: ArraySlice<UInt8>) -> Bool {
-        bytes.count <= leastPart || holds(AnswerBudget.Body(bytes), bytes, bytes.count)
+        bytes.count <= leastBody || holds(AnswerBudget.Body(bytes), bytes, bytes.count)
     }
 
-    static let refusal = Problem(
+    private static let refusal = Problem(
         .overloaded, "answers that clients are still reading take as many bytes as there may be of them")
 
     private func holds(_ body: AnswerBudget.Body, _ bytes: ArraySlice<UInt8>, _ count: Int) -> Bool {
         release()
-        guard share.account.budget.hold(body, count, share.account) else { return false }
+        guard account.budget.hold(body, count, account) else { return false }
         self.body = (body, bytes)
         return true
     }
 
-    /// Sending begins.
-    func begins() {
-        takenBefore = share.taken.load(ordering: .relaxed)
-        (handedOver, taken) = (0, 0)
-    }
-
-    /// Bytes that the client has taken of the connection's other answers since this one began.
-    var takenOfOthers: Int { share.taken.load(ordering: .relaxed) - takenBefore - taken }
-
-    /// Bytes of the next part, which are held until the one after it; the client has taken the previous one.
-    ///
-    /// - Parameter rest: bytes that are still to be sent.
-    func nextPart(of rest: Int) -> Int {
-        givePart()
-        share.taken.add(handedOver, ordering: .relaxed)
-        taken += handedOver
-        handedOver = min(rest, partBytes)
-        if handedOver > leastPart {
-            if share.account.budget.takePart(handedOver, share) { part = handedOver } else { handedOver = leastPart }
-        }
-        return handedOver
-    }
-
-    /// The answer is sent, or will not be.
+    /// Releases the body after the response has been sent or abandoned.
     func release() {
-        givePart()
         guard let body else { return }
         self.body = nil
-        share.account.budget.release(body.name)
-    }
-
-    private func givePart() {
-        guard part > 0 else { return }
-        share.account.budget.givePart(part, share)
-        part = 0
+        account.budget.release(body.name)
     }
 }

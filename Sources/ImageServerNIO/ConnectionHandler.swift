@@ -6,100 +6,66 @@ import NIOHTTP1
 import NIOPosix
 import PipelineSupport
 
-/// One connection of a client: requests in, answers out, one at a time and in order.
-///
-/// While a request is worked on nothing more is read, so a client that sends faster than it listens fills its own
-/// buffers, not ours. What the parser had already taken waits in `queue`. All of it happens on the connection's event
-/// loop; only the work itself runs in a task, which ends with the connection.
+/// Handles one connection on its event loop. `ConnectionState` decides what to do, and the handler performs the
+/// resulting actions. Each response is produced in a task, which is cancelled if the connection closes.
 final class ConnectionHandler: ChannelDuplexHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
 
-    private enum State {
-        /// Between requests, or a head is arriving.
-        case waiting
-        /// A head is there, its body is being read, and thrown away unless it is wanted.
-        case receiving(RequestAdmission, bodyBytes: Int)
-        /// The task works.
-        case answering(RequestAdmission, Task<Void, Never>)
-        /// The answer is on its way.
-        case sending
-        /// The answer is sent and our side is closed; what the client still sends is thrown away, so that it reads the
-        /// answer before it sees a reset (RFC 9112 §9.6).
-        case lingering
-        case closed
-    }
-
-    private enum Item {
-        case part(HTTPServerRequestPart)
-        case refusal(Problem)
+    /// The remaining part of a response body. It shares storage with the caches.
+    private struct Outgoing {
+        var body: ArraySlice<UInt8> = []
+        /// The part of a file that contains the body; nil if the body is in memory.
+        var file: ServerResponse.FilePart?
+        /// When the client must have received the complete response; nil if the response consists of one part.
+        var deadline: NIODeadline?
     }
 
     private let inForce: SetupInForce
-    /// That of the last request.
+    /// The setup of the last request.
     private var setup: ConnectionSetup
     private let progress: HeadProgress
     private let place: ConnectionPlace
-    private let sendsFiles: Bool
+    /// The part of the budget that the response holds.
+    private let claim: AnswerClaim
 
     private var context: ChannelHandlerContext?
-    private var state = State.waiting
-    private var queue = CircularBuffer<Item>()
-    /// Nothing is read after the answer that is being given.
-    private var endsAfterAnswer = false
-    private var lingers = false
-    private var isDraining = false
-    private var isEmptyingQueue = false
-    /// How many requests were begun, this one included.
-    private var answers = 0
-    private var wantsRead = false
+    private var state: ConnectionState
+    private var isAdvancing = false
+    /// The task that produces the response.
+    private var task: Task<Void, Never>?
+    private var outgoing = Outgoing()
     private var began = ContinuousClock.now
-    /// Whether the body of the request that is being received goes anywhere, and what has come of it.
-    private var isBodyWanted = false
-    private var incoming: [UInt8] = []
-    /// What is still to be sent of the answer's body; it shares its bytes with the caches.
-    private var outgoing: ArraySlice<UInt8> = []
-    /// The same where it lies in a file.
-    private var outgoingFile: ServerResponse.FilePart?
-    /// What the answer holds.
-    private let claim: AnswerClaim
-    /// When the client must have taken the whole answer; nil if it has one part.
-    private var answerDeadline: NIODeadline?
     private var deadline: NIODeadline?
     private var timer: (at: NIODeadline, scheduled: Scheduled<Void>)?
 
-    /// Parts of pipelined requests that may wait; they come from one read of the socket.
-    private static let queueLimit = 16_384
-    /// Bytes of an answer that are handed over at once; a part that is not taken within the idle time ends it.
-    private static let partBytes = 256 << 10
-    /// The same if the answers of all connections hold as much as they may.
-    private static let leastPart = 64 << 10
-    /// How long a client may go on sending after it was refused.
+    /// The size of the parts in which a body in memory is sent, in bytes. If the client does not receive a part within
+    /// the idle time, the connection is closed.
+    private static let partBytes = 64 << 10
+    /// The size of the parts in which a file is sent, in bytes. The kernel sends them, so they are not copied.
+    private static let filePartBytes = 256 << 10
+    /// How long a client may continue to send after its request was refused.
     private static let lingering = TimeAmount.seconds(2)
-    /// How long a client without a request may still send one when the server stops. Its answer says `Connection: close`,
-    /// so that a proxy loses no request to a connection that ends.
+    /// How long a client without a request in progress may still send a request after the server begins to stop. The
+    /// response contains `Connection: close`, so a proxy does not lose a request to a connection that is being closed.
     private static let farewell = TimeAmount.milliseconds(500)
 
-    /// - Parameters:
-    ///   - place: this connection's.
-    ///   - sendsFiles: whether the kernel can send files over the connection.
-    init(_ setup: SetupInForce, progress: HeadProgress, place: ConnectionPlace, sendsFiles: Bool) {
+    /// - Parameter place: The entry of this connection in `Connections`.
+    init(_ setup: SetupInForce, progress: HeadProgress, place: ConnectionPlace) {
         inForce = setup
         self.setup = setup.now
         self.progress = progress
         self.place = place
-        self.sendsFiles = sendsFiles
-        claim = AnswerClaim(place.share, partBytes: Self.partBytes, leastPart: Self.leastPart)
+        state = ConnectionState(refusal: place.refusal)
+        claim = AnswerClaim(place.account, leastBody: Self.partBytes)
     }
 
-    // MARK: Events of the channel
+    // MARK: Channel events
 
     func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
         progress.onFirstByte = { [weak self] in self?.headBegins() }
-        // Behind TLS the connection is active before this handler is there.
-        if context.channel.isActive { connected() }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
@@ -108,16 +74,13 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     func channelActive(context: ChannelHandlerContext) {
-        connected()
+        headBegins()
         context.fireChannelActive()
     }
 
-    private func connected() { arm(place.patience(idle)) }
-
     func channelInactive(context: ChannelHandlerContext) {
-        if case .answering(_, let task) = state { task.cancel() }
-        state = .closed
-        queue.removeAll()
+        task?.cancel()
+        state.closed()
         claim.release()
         deadline = nil
         timer?.scheduled.cancel()
@@ -126,80 +89,69 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     func read(context: ChannelHandlerContext) {
-        switch state {
-        case .waiting, .receiving, .lingering: context.read()
-        case .answering, .sending, .closed: wantsRead = true
-        }
+        if state.mayRead() { context.read() }
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let part = unwrapInboundIn(data)
         switch part {
-        case .head(let head):
-            progress.headEnds(isChunked: head.headers.contains(name: "transfer-encoding"))
-            if progress.isUnchanged, !head.headers.allSatisfy({ $0.value.utf8.allSatisfy { $0 < 0x80 } }) {
-                return take(
-                    .refusal(Problem(.malformedRequest, "fields beyond ASCII right behind a body are not read")))
-            }
+        case .head(let head): progress.headEnds(isChunked: head.headers.contains(name: "transfer-encoding"))
         case .body(let bytes): progress.bodyContinues(bytes.readableBytes)
         case .end: progress.bodyEnds()
         }
-        take(.part(part))
+        advance(state.received(.part(part)))
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         guard let error = error as? HTTPParserError else {
-            // What comes after a malformed request is thrown away; anything else is the connection's own trouble.
+            // The parser discards all bytes after a malformed request. Other errors come from the connection.
             if !(error is ByteToMessageDecoderError) { close() }
             return
         }
         let limit = setup.configuration.headerBytes
-        take(.refusal(Problem(error, hasRequestLine: progress.hasRequestLine, headerBytes: limit)))
+        let problem = Problem(error, hasRequestLine: progress.hasRequestLine, headerBytes: limit)
+        advance(state.received(.refusal(problem)))
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if case .drain? = event as? ServerEvent {
-            isDraining = true
-            if case .waiting = state, !progress.hasBegun { arm(min(idle, Self.farewell)) }
-        }
+        if case .drain? = event as? ServerEvent { advance(state.drain(isHeadBegun: progress.hasBegun)) }
         context.fireUserInboundEventTriggered(event)
     }
 
-    // MARK: Requests
+    // MARK: Actions
 
-    private func take(_ item: Item) {
-        if endsAfterAnswer {
-            lingers = true
-            return
-        }
-        switch state {
-        case .waiting, .receiving: process(item)
-        case .answering, .sending:
-            guard queue.count < Self.queueLimit else { return close() }
-            queue.append(item)
-        case .lingering, .closed: break
-        }
+    /// Performs an action and the actions that follow from it. A nested call performs only its own action, because a
+    /// part that the socket accepts immediately reports completion from within the call that sends it.
+    private func advance(_ action: ConnectionState.Action?) {
+        if let action { perform(action) }
+        guard !isAdvancing else { return }
+        isAdvancing = true
+        defer { isAdvancing = false }
+        while let action = state.next() { perform(action) }
     }
 
-    private func process(_ item: Item) {
-        switch item {
-        case .refusal(let problem): refuse(problem)
-        case .part(.head(let head)): begin(head)
-        case .part(.body(let bytes)):
-            guard case .receiving(let admission, let count) = state else { return }
-            let total = count + bytes.readableBytes
-            let limit = setup.configuration.bodyBytes
-            guard total <= limit else {
-                return refuse(Problem(.bodyTooLarge, "at most \(limit) bytes are read (`server.bodyBytes`)"))
-            }
-            if isBodyWanted { incoming.append(contentsOf: bytes.readableBytesView) }
-            state = .receiving(admission, bodyBytes: total)
-        case .part(.end):
-            if case .receiving(let admission, _) = state { answer(admission) }
+    private func perform(_ action: ConnectionState.Action) {
+        switch action {
+        case .begin(let head): begin(head)
+        case .answer(let request, let number): ask(request, number)
+        case .refuse(let problem, let isHead):
+            let response = problem.response(now: setup.site.now())
+            log(nil, nil, RequestLog.Answer(response, isHead: isHead))
+            send(response, isHead: isHead, keepsAlive: false, announcesKeepAlive: false)
+        case .rest:
+            place.rests()
+            arm(state.isDraining ? min(idle, Self.farewell) : idle)
+        case .read: context?.read()
+        case .linger:
+            // The client has received its response, so its connection slot may be given to another client.
+            place.rests()
+            arm(Self.lingering)
+            context?.close(mode: .output, promise: nil)
+            context?.read()
+        case .close: close()
+        case .abort: abort()
         }
     }
-
-    private var idle: TimeAmount { setup.configuration.idle }
 
     private func begin(_ head: HTTPRequestHead) {
         guard place.begins() else { return close() }
@@ -208,102 +160,74 @@ final class ConnectionHandler: ChannelDuplexHandler {
         do throws(Problem) {
             head.uri = try setup.site.below(head.uri)
             try place.admits(head.uri)
-        } catch {
-            return refuse(error, isHead: head.method == .HEAD)
-        }
-        if setup.observers.isActive { began = .now }
-        let method = Self.name(of: head.method)
-        let fields = head.headers.map { HeaderField($0.name, $0.value.trimmingSpace()) }
-        if head.version == .http1_1, !isDraining,
-            let hit = setup.site.hit(method: method, target: head.uri, fields: fields)
-        {
-            return send(hit, head, fields)
-        }
-        do throws(Problem) {
+            if setup.observers.isActive { began = .now }
+            let method = Self.name(of: head.method)
+            let fields = try head.headers.map { (name, value) throws(Problem) in try HeaderField(name, decoded: value) }
+            if head.version == .http1_1, !state.isDraining,
+                let hit = setup.site.hit(method: method, target: head.uri, fields: fields, client: client(fields))
+            {
+                return send(hit, head, fields)
+            }
+            let limit = setup.configuration.bodyBytes
             var admission = try RequestAdmission(
                 method: method, target: head.uri, version: (head.version.major, head.version.minor), fields: fields,
-                bodyLimit: setup.configuration.bodyBytes)
-            if admission.readsBody || admission.leavesBody, setup.site.wantsBody(of: admission.request) {
-                isBodyWanted = true
-                if admission.leavesBody {
-                    admission.takeBody()
-                    context?.writeAndFlush(
-                        wrapOutboundOut(.byteBuffer(ByteBuffer(string: "HTTP/1.1 100 Continue\r\n\r\n"))), promise: nil)
-                }
+                bodyLimit: limit)
+            let wantsBody =
+                (admission.readsBody || admission.leavesBody) && setup.site.wantsBody(of: admission.request)
+            if wantsBody, admission.leavesBody {
+                admission.takeBody()
+                writeInterim(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
             }
-            if admission.keepsAlive || admission.readsBody {
-                state = .receiving(admission, bodyBytes: 0)
-            } else {
-                answer(admission)
-            }
+            if let action = state.receive(admission, isBodyWanted: wantsBody, bodyLimit: limit) { perform(action) }
         } catch {
-            refuse(error, isHead: head.method == .HEAD)
+            perform(state.refuse(error, isHead: head.method == .HEAD))
         }
     }
 
-    /// The method as it came; NIO knows one by another name than HTTP.
+    /// Returns the method as received. NIO's name of M-SEARCH differs from the name in HTTP.
     private static func name(of method: HTTPMethod) -> String {
         method == .MSEARCH ? "M-SEARCH" : method.rawValue
     }
 
-    private func answer(_ admission: RequestAdmission) {
+    private func ask(_ request: ServerRequest, _ number: Int) {
         guard let context else { return }
         deadline = nil
-        endsAfterAnswer = !admission.keepsAlive || place.refusal != nil
-        lingers = admission.leavesBody
         let setup = setup
         let loop = context.eventLoop
         let handler = NIOLoopBound(self, eventLoop: loop)
-        var request = admission.request
-        request.body = incoming
+        var request = request
         request.client = client(request.fields)
         request.isAdministrative = setup.configuration.isAdministrative
-        (isBodyWanted, incoming) = (false, [])
-        answers += 1
-        let answer = answers
-        let task = Task { [request] in
+        task = Task { [request] in
             let response = await setup.site.respond(to: request) { interim in
-                loop.execute { handler.value.pass(interim, of: answer) }
+                loop.execute {
+                    guard handler.value.state.takesInterim(interim.status, of: number) else { return }
+                    handler.value.writeInterim(interim.headBytes(keepsAlive: true))
+                }
             }
             loop.execute { handler.value.answered(response) }
         }
-        state = .answering(admission, task)
-    }
-
-    /// Hands an interim response on (RFC 9110 §15.2); one that comes too late, from a validation in the background say,
-    /// is dropped.
-    private func pass(_ interim: ServerResponse, of answer: Int) {
-        guard case .answering(let admission, _) = state, answer == answers, admission.takesInterim, let context,
-            (102..<200).contains(interim.status)
-        else { return }
-        context.writeAndFlush(
-            wrapOutboundOut(.byteBuffer(ByteBuffer(bytes: interim.headBytes(keepsAlive: true)))), promise: nil)
     }
 
     private func answered(_ response: ServerResponse) {
-        guard case .answering(let admission, _) = state else { return }
-        if isDraining { endsAfterAnswer = true }
+        task = nil
+        guard let (admission, keepsAlive) = state.answered() else { return }
         let response = claim.admitted(response, isHead: admission.request.isHead, now: setup.site.now())
         log(admission.request, admission.version, RequestLog.Answer(response))
         send(
-            response, isHead: admission.request.isHead, keepsAlive: !endsAfterAnswer,
-            announcesKeepAlive: admission.announcesKeepAlive && !endsAfterAnswer)
+            response, isHead: admission.request.isHead, keepsAlive: keepsAlive,
+            announcesKeepAlive: admission.announcesKeepAlive && keepsAlive)
     }
 
-    /// Answers what is no proper request, and ends the connection: where the next one begins is not known.
-    private func refuse(_ problem: Problem, isHead: Bool = false) {
-        endsAfterAnswer = true
-        lingers = true
-        queue.removeAll()
-        let response = problem.response(now: setup.site.now())
-        log(nil, nil, RequestLog.Answer(response, isHead: isHead))
-        send(response, isHead: isHead, keepsAlive: false, announcesKeepAlive: false)
+    private func writeInterim(_ head: [UInt8]) {
+        context?.writeAndFlush(wrapOutboundOut(.byteBuffer(ByteBuffer(bytes: head))), promise: nil)
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     private func send(_ hit: PreparedAnswer, _ head: HTTPRequestHead, _ fields: [HeaderField]) {
-        let refusal = claim.holds(hit.body[...]) ? nil : AnswerClaim.refusal.response(now: setup.site.now())
+        state.sends()
+        let refusal = claim.holds(hit.body[...]) ? nil : AnswerClaim.refused(hit.route, now: setup.site.now())
         if setup.observers.isActive {
             let request = ServerRequest(method: Self.name(of: head.method), target: head.uri, fields: fields)
             log(request, "HTTP/1.1", refusal.map { RequestLog.Answer($0) } ?? RequestLog.Answer(hit))
@@ -320,66 +244,47 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func send(_ body: ArraySlice<UInt8>, _ file: ServerResponse.FilePart?, after head: [UInt8]) {
-        state = .sending
-        (outgoing, outgoingFile) = (body, file)
         let count = file?.range.count ?? body.count
-        answerDeadline = count > Self.partBytes ? .now() + setup.configuration.time(for: count) : nil
+        outgoing = Outgoing(
+            body: body, file: file,
+            deadline: count > Self.partBytes ? .now() + setup.configuration.time(for: count) : nil)
         sendPart(after: head)
     }
 
-    /// Hands over the next part of the body, so that a large one is never copied or read as a whole.
+    /// Sends the next part of the body, so that a large body is never copied or read all at once.
     private func sendPart(after head: [UInt8] = []) {
-        guard let context, case .sending = state else { return }
-        guard var rest = outgoingFile else {
-            let body = outgoing.prefix(claim.nextPart(of: outgoing.count))
-            outgoing = outgoing.dropFirst(body.count)
-            return write(head, body)
+        guard let context, state.isSending else { return }
+        guard var rest = outgoing.file else {
+            let body = outgoing.body.prefix(Self.partBytes)
+            outgoing.body = outgoing.body.dropFirst(body.count)
+            var part = context.channel.allocator.buffer(capacity: head.count + body.count)
+            part.writeBytes(head)
+            part.writeBytes(body)
+            return write(.byteBuffer(part))
         }
-        let part = rest.removeFirst(sendsFiles ? Self.partBytes : claim.nextPart(of: rest.range.count))
-        outgoingFile = rest.range.isEmpty ? nil : rest
-        guard sendsFiles else { return sendBytes(of: part, after: head) }
-        // What was announced cannot be sent: only a connection that breaks says so. sendfile(2) would send less.
+        let part = rest.removeFirst(Self.filePartBytes)
+        outgoing.file = rest.range.isEmpty ? nil : rest
+        // The file has become shorter, so the announced number of bytes cannot be sent. Break the connection to inform
+        // the client, because sendfile(2) would silently send fewer bytes.
         guard let region = part.region else { return abort() }
         if !head.isEmpty { context.write(wrapOutboundOut(.byteBuffer(ByteBuffer(bytes: head))), promise: nil) }
         write(.fileRegion(region), of: part.file)
     }
 
-    /// Reads a part of a file, and sends it as any other body.
-    private func sendBytes(of part: ServerResponse.FilePart, after head: [UInt8]) {
-        guard let context else { return }
-        part.bytes(for: context.channel).assumeIsolated().whenComplete { result in
-            guard case .sending = self.state else { return }
-            guard case .success(let bytes?) = result else { return self.abort() }
-            if !head.isEmpty {
-                self.context?.write(self.wrapOutboundOut(.byteBuffer(ByteBuffer(bytes: head))), promise: nil)
-            }
-            self.write(.byteBuffer(bytes))
-        }
-    }
-
-    /// Copies the bytes.
-    private func write(_ head: [UInt8], _ body: ArraySlice<UInt8>) {
-        guard let context else { return }
-        var part = context.channel.allocator.buffer(capacity: head.count + body.count)
-        part.writeBytes(head)
-        part.writeBytes(body)
-        write(.byteBuffer(part))
-    }
-
-    /// Goes on with the next part when this one is taken.
+    /// Writes a part, and sends the next part when the write completes.
     private func write(_ part: IOData, of file: SpooledBody? = nil) {
         guard let context else { return }
-        arm(answerDeadline.map { min(idle, $0 - .now()) } ?? idle)
+        arm(outgoing.deadline.map { min(idle, $0 - .now()) } ?? idle)
         let promise = context.eventLoop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenComplete { result in
             if case .fileRegion(let region) = part {
                 withExtendedLifetime(file) { _ = try? region.fileHandle.takeDescriptorOwnership() }
             }
-            guard case .sending = self.state else { return }
             switch result {
             case .failure: self.close()
-            case .success where self.outgoing.isEmpty && self.outgoingFile == nil: self.sent()
-            // Not from within the write: a part that is taken at once would nest the next one in this one.
+            case .success where self.outgoing.body.isEmpty && self.outgoing.file == nil: self.sent()
+            // Scheduled as a separate task, because a part that is accepted immediately would otherwise be sent from
+            // within this write.
             case .success: context.eventLoop.assumeIsolated().execute { self.sendPart() }
             }
         }
@@ -387,38 +292,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func sent() {
-        outgoing = []
-        outgoingFile = nil
+        outgoing = Outgoing()
         claim.release()
-        // What the client has sent beyond this request would make closing a reset, which could overtake the answer.
-        guard !endsAfterAnswer else { return lingers || isDraining ? linger() : close() }
-        state = .waiting
-        place.rests()
-        arm(isDraining ? min(idle, Self.farewell) : idle)
-        // An answer that is sent at once ends here again: the outermost call goes on with the queue.
-        if isEmptyingQueue { return }
-        isEmptyingQueue = true
-        defer { isEmptyingQueue = false }
-        while let item = queue.popFirst() {
-            process(item)
-            switch state {
-            case .waiting, .receiving: continue
-            case .answering, .sending, .lingering, .closed: return
-            }
-        }
-        if wantsRead {
-            wantsRead = false
-            context?.read()
-        }
-    }
-
-    private func linger() {
-        guard let context else { return }
-        state = .lingering
-        queue.removeAll()
-        arm(Self.lingering)
-        context.close(mode: .output, promise: nil)
-        context.read()
+        advance(state.sent())
     }
 
     private func close() {
@@ -426,10 +302,11 @@ final class ConnectionHandler: ChannelDuplexHandler {
         context?.close(promise: nil)
     }
 
-    /// Closes without waiting for what was not taken: the system would keep it for as long as the client likes.
+    /// Closes the connection without waiting for unsent data. Otherwise the system would keep the data for as long as
+    /// the client likes.
     private func abort() {
         if let options = context?.channel as? any SocketOptionProvider {
-            // Where it is refused, closing takes longer.
+            // If the option is refused, closing takes longer.
             options.setSoLinger(Glibc.linger(l_onoff: 1, l_linger: 0)).whenFailure { _ in }
         }
         close()
@@ -437,11 +314,15 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     // MARK: Time
 
+    private var idle: TimeAmount { setup.configuration.idle }
+
+    /// Starts the time limit for receiving the headers of a request. This method is also called when the connection
+    /// opens.
     private func headBegins() {
-        if case .waiting = state { arm(place.patience(idle)) }
+        if state.isWaiting { arm(place.patience(idle)) }
     }
 
-    /// Moves the deadline. The timer itself is moved only where it would ring too late: one timer serves many requests.
+    /// Sets the deadline. The timer is rescheduled only if it would fire too late, so one timer serves many requests.
     private func arm(_ amount: TimeAmount) {
         let deadline = NIODeadline.now() + amount
         self.deadline = deadline
@@ -463,24 +344,13 @@ final class ConnectionHandler: ChannelDuplexHandler {
         guard let deadline else { return }
         guard deadline <= .now() else { return schedule(deadline) }
         self.deadline = nil
-        if case .waiting = state, let refusal = place.refusal { return refuse(refusal) }
-        switch state {
-        case .waiting where !progress.hasBegun: isDraining ? linger() : close()
-        case .waiting, .receiving:
-            refuse(
-                Problem(
-                    .requestTimeout, "it was not complete within \(JSONText.number(setup.configuration.idleSeconds)) s")
-            )
-        case .sending: abort()
-        case .lingering: close()
-        case .answering, .closed: break
-        }
+        advance(state.timeIsUp(isHeadBegun: progress.hasBegun, idleSeconds: setup.configuration.idleSeconds))
     }
 
     private func log(_ request: ServerRequest?, _ version: String?, _ answer: RequestLog.Answer) {
         guard setup.observers.isActive else { return }
         let duration = request == nil ? Duration.zero : began.duration(to: .now)
-        setup.observers.record(request?.target, status: answer.status, bytes: answer.bytes, duration) {
+        setup.observers.record(answer, isRequest: request != nil, duration) {
             var entry = RequestLog.Entry(
                 client: client(request?.fields ?? []) ?? "-", request: request, answer,
                 milliseconds: duration / .milliseconds(1))

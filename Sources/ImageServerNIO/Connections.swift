@@ -3,8 +3,8 @@ import NIOCore
 import PipelineSupport
 import Synchronization
 
-/// The open connections of a server. If all places are taken, an idle one gives way. The requests in progress of one
-/// address have a limit of their own, as with nginx's `limit_conn`.
+/// The open connections of a server. If all connection slots are in use, an idle connection is closed. The number of
+/// requests in progress per address is limited separately, as with nginx's `limit_conn`.
 final class Connections: Sendable {
     private struct Address {
         var open = 0
@@ -13,9 +13,9 @@ final class Connections: Sendable {
 
     private struct State {
         var open: [ObjectIdentifier: ConnectionPlace] = [:]
-        /// Connections that have a place.
+        /// The number of connections with a slot.
         var admitted = 0
-        /// Connections beyond the limit, which get a 503.
+        /// The number of connections beyond the limit, which receive a 503.
         var refused = 0
         var addresses: [String: Address] = [:]
         var isDraining = false
@@ -33,13 +33,14 @@ final class Connections: Sendable {
     private let state = Mutex(State())
     private let limit: Int
     private let perAddress: Int
-    /// Bytes that the answers on all connections hold.
+    /// The budget for the bodies that responses hold, over all connections.
     let budget: AnswerBudget
-    /// The most connections beyond the limit that get a 503.
+    /// The maximum number of connections beyond the limit that receive a 503.
     private let mostRefused: Int
-    /// Open sockets, including connections that are closing.
+    /// The number of open sockets, including connections that are closing.
     private let sockets = Atomic(0)
-    /// The most open sockets: connections that were admitted, and a few that are about to be admitted or closed.
+    /// The maximum number of open sockets: connections with and without a slot, and a reserve for connections that are
+    /// being opened or closed.
     private let socketLimit: Int
 
     init(_ configuration: ListenerConfiguration) {
@@ -50,7 +51,7 @@ final class Connections: Sendable {
         budget = AnswerBudget(limit: configuration.answerBytes)
     }
 
-    /// Counts an accepted socket until it is closed; returns whether another one may be accepted now.
+    /// Counts an accepted socket until it is closed. Returns whether another socket may be accepted now.
     func countSocket(_ channel: any Channel) -> Bool {
         channel.closeFuture.whenComplete { _ in self.sockets.subtract(1, ordering: .relaxed) }
         return sockets.add(1, ordering: .relaxed).newValue < socketLimit
@@ -58,10 +59,11 @@ final class Connections: Sendable {
 
     var hasSocketsLeft: Bool { sockets.load(ordering: .relaxed) < socketLimit }
 
-    /// Enters a connection until it closes; nil if the caller must close it at once. If all places are taken, the longest
-    /// idle connection of the same address is closed for it, or else the longest idle one of any address.
+    /// Registers a connection until it closes. Returns nil if the caller must close it immediately. If all slots are in
+    /// use, the connection of the same address that has been idle longest is closed. If that address has no idle
+    /// connection, the longest idle connection of any address is closed.
     ///
-    /// - Parameter address: the client's; nil if it is not known, or is a proxy's that is asked by many clients.
+    /// - Parameter address: The client's address; nil if it is unknown or belongs to a proxy that serves many clients.
     func admit(_ channel: any Channel, from address: String?) -> ConnectionPlace? {
         let id = ObjectIdentifier(channel)
         let (place, leaving) = state.withLock { state -> (ConnectionPlace?, ConnectionPlace?) in
@@ -69,14 +71,13 @@ final class Connections: Sendable {
             var refusal: Problem?
             var leaving: ConnectionPlace?
             if state.admitted >= limit {
-                leaving = Self.longestIdle(state, from: address, hasPlace: true)
+                leaving = Self.longestIdle(state, from: address)
                 if leaving == nil {
                     refusal = Problem(.overloaded, "as many clients as this server takes are connected")
                 }
             }
             if refusal != nil, state.refused >= mostRefused {
-                // Those that have said nothing for longer are no probes.
-                leaving = Self.longestIdle(state, from: address, hasPlace: false)
+                leaving = Self.oneOfMost(state, from: address)
                 guard leaving != nil else { return (nil, nil) }
             }
             if let leaving { state.count(leaving, -1) }
@@ -92,21 +93,41 @@ final class Connections: Sendable {
         return place
     }
 
-    /// The connection that gives way from now on, of this address if it has an idle one; nil if all are busy.
-    ///
-    /// - Parameter hasPlace: false to search the connections that get a 503.
-    private static func longestIdle(_ state: State, from address: String?, hasPlace: Bool) -> ConnectionPlace? {
+    /// Selects the connection that loses its slot, preferably an idle connection of this address. Returns nil if all
+    /// connections are busy.
+    private static func longestIdle(_ state: State, from address: String?) -> ConnectionPlace? {
         while true {
             var oldest: (place: ConnectionPlace, isOther: Bool, since: UInt64)?
-            for place in state.open.values where (place.refusal == nil) == hasPlace {
+            for place in state.open.values where place.refusal == nil {
                 guard let since = place.idleTime else { continue }
                 let isOther = address == nil || place.address != address
                 if let oldest, (oldest.isOther ? 1 : 0, oldest.since) <= (isOther ? 1 : 0, since) { continue }
                 oldest = (place, isOther, since)
             }
             guard let oldest else { return nil }
-            // Otherwise it has begun to work meanwhile.
+            // Otherwise, the connection has become busy in the meantime.
             if oldest.place.leaves(idleSince: oldest.since) { return oldest.place }
+        }
+    }
+
+    /// Selects a connection without a slot, which is then closed. The connection belongs to the address with the most
+    /// connections. Idle connections are preferred, longest idle first. Returns nil if all candidates belong to
+    /// addresses with fewer connections than `address`. A client that opens many connections therefore does not affect
+    /// the probes of other clients.
+    private static func oneOfMost(_ state: State, from address: String?) -> ConnectionPlace? {
+        func open(_ address: String?) -> Int { address.flatMap { state.addresses[$0]?.open } ?? 0 }
+        let own = open(address)
+        while true {
+            var first: (place: ConnectionPlace, key: (Int, Int, UInt64))?
+            for place in state.open.values where place.refusal != nil && !place.isLeaving {
+                let (count, since) = (open(place.address), place.idleTime)
+                guard count >= own, since != nil || count > own + 1 else { continue }
+                let key = (-count, since == nil ? 1 : 0, since ?? 0)
+                if first.map({ key < $0.key }) ?? true { first = (place, key) }
+            }
+            guard let first else { return nil }
+            // Otherwise, the connection has become busy or idle in the meantime.
+            if first.place.leaves(idleSince: first.key.2) { return first.place }
         }
     }
 
@@ -123,7 +144,7 @@ final class Connections: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Asks every connection to end after the answer it is giving; lets no further one in.
+    /// Closes every connection after its current response, and admits no further connections.
     func drain() {
         let open = state.withLock { state in
             state.isDraining = true
@@ -132,12 +153,12 @@ final class Connections: Sendable {
         for place in open { place.channel.pipeline.fireUserInboundEventTriggered(ServerEvent.drain) }
     }
 
-    /// Ends every connection now.
+    /// Closes every connection immediately.
     func closeAll() {
         for place in state.withLock({ Array($0.open.values) }) { place.channel.close(promise: nil) }
     }
 
-    /// Returns when none is open.
+    /// Waits until all connections are closed.
     func allClosed() async {
         await withCheckedContinuation { continuation in
             let isEmpty = state.withLock { state in
@@ -149,20 +170,21 @@ final class Connections: Sendable {
     }
 }
 
-/// A connection among the others: whether it has a place, whether it may give it to another one, and what its answers hold.
+/// An open connection: whether it has a slot, whether it may give the slot to another connection, and how much its
+/// responses hold.
 final class ConnectionPlace: Sendable {
     let channel: any Channel
-    /// The client's, if the connections of one address are limited for it.
+    /// The client's address; nil if its connections are not limited.
     let address: String?
-    /// Why the client gets no answer but this, and those about health; nil if it has a place.
+    /// The problem that is sent to all requests except probes; nil if the connection has a slot.
     let refusal: Problem?
-    let share: AnswerBudget.Share
-    fileprivate let account: AnswerBudget.Account
-    /// Requests that one address may have in progress.
+    let account: AnswerBudget.Account
+    /// The maximum number of requests in progress per address.
     private let requestLimit: Int
-    /// Whether the connection counts in `Account.requests`.
+    /// Whether the connection is included in `Account.requests`.
     private let isCounted = Atomic(false)
-    /// Nanoseconds of a monotonic clock; 0 while it works, `leaving` once it has given its place away.
+    /// When the connection became idle, in nanoseconds of a monotonic clock. 0 while it is busy, `leaving` after it has
+    /// given its slot away.
     private let idleSince: Atomic<UInt64>
 
     private static let leaving = UInt64.max
@@ -175,17 +197,17 @@ final class ConnectionPlace: Sendable {
         self.account = account
         self.requestLimit = requestLimit
         self.refusal = refusal
-        share = AnswerBudget.Share(account)
         idleSince = Atomic(Self.now)
     }
 
-    /// How long the client may take to ask, given what is usual: without a place it asks for health at once or not at all.
+    /// Returns how long the client may take to send a request, given the usual time. Clients without a slot get at most
+    /// two seconds, which is enough for a probe.
     func patience(_ usual: TimeAmount) -> TimeAmount { refusal == nil ? usual : min(usual, .seconds(2)) }
 
-    /// A clock of milliseconds would not tell apart who asked in the same one.
+    /// The current time in nanoseconds. In milliseconds, several connections could become idle at the same time.
     private static var now: UInt64 { max(1, UInt64(SystemClock.monotonic.seconds * 1e9)) }
 
-    /// Since when it has had nothing to do; nil if it works, or leaves.
+    /// When the connection became idle; nil if it is busy or has given its slot away.
     fileprivate var idleTime: UInt64? {
         let time = idleSince.load(ordering: .relaxed)
         return time == 0 || time == Self.leaving ? nil : time
@@ -197,18 +219,19 @@ final class ConnectionPlace: Sendable {
         idleSince.compareExchange(expected: time, desired: Self.leaving, ordering: .relaxed).exchanged
     }
 
-    /// A request has come; false if the place was given away before it.
+    /// Marks the connection as busy. Returns false if its slot has already been given away.
     func begins() -> Bool {
         let time = idleSince.load(ordering: .relaxed)
         guard time != Self.leaving else { return false }
         return idleSince.compareExchange(expected: time, desired: 0, ordering: .relaxed).exchanged
     }
 
-    /// Counts the request that has begun, until every request is answered. Probes do not count and are always admitted,
-    /// so that no orchestrator restarts a busy server.
+    /// Counts the request that has begun, until `rests` is called. Probes are not counted and are always allowed, so
+    /// that no orchestrator restarts a busy server.
     ///
-    /// - Parameter target: below the mount point.
-    /// - Throws: `Problem`: 503 if the connection has no place, or its address has as many requests in progress as it may.
+    /// - Parameter target: The request target, relative to the mount point.
+    /// - Throws: `Problem`: 503 if the connection has no slot, or if its address has the maximum number of requests in
+    ///   progress.
     func admits(_ target: String) throws(Problem) {
         guard !Site.isProbe(target) else { return }
         if let refusal { throw refusal }
@@ -224,16 +247,16 @@ final class ConnectionPlace: Sendable {
         if isCounted.exchange(false, ordering: .relaxed) { account.requests.subtract(1, ordering: .relaxed) }
     }
 
-    /// Every request is answered.
+    /// Marks the connection as idle after all of its requests have been answered.
     func rests() {
         endRequest()
-        // While it works no other connection takes its place.
+        // A busy connection cannot lose its slot.
         if !isLeaving { idleSince.store(Self.now, ordering: .relaxed) }
     }
 }
 
-/// What the server tells its connections.
+/// An event that the server sends to its connections.
 enum ServerEvent: Sendable {
-    /// End after the answer that is being given.
+    /// Close after the current response.
     case drain
 }

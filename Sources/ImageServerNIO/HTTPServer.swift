@@ -4,10 +4,15 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// Listens, and gives every connection its handlers.
+/// An HTTP/1.1 server for a `Site`, based on SwiftNIO.
 package final class HTTPServer: Sendable {
-    /// Why the server does not start, as a message for its operator.
-    package struct StartError: Error { package var message: String }
+    /// The reason why the server cannot start, as a message for the operator.
+    package struct StartError: Error, CustomStringConvertible {
+        package var message: String
+        package var description: String { message }
+    }
+
+    private static let shared = MultiThreadedEventLoopGroup(numberOfThreads: processors)
 
     private let group: MultiThreadedEventLoopGroup
     private let listeners: [Listener]
@@ -25,15 +30,20 @@ package final class HTTPServer: Sendable {
 
     /// Starts listening.
     ///
-    /// - Parameter observers: record each request.
+    /// - Parameters:
+    ///   - observers: Record each request.
+    ///   - sharesLoops: Whether all such servers in the process share event loops, as in tests with many servers.
+    ///     Default false: each server has its own.
     package static func start(
-        _ site: Site, _ configuration: ListenerConfiguration, observers: RequestObservers = RequestObservers()
+        _ site: Site, _ configuration: ListenerConfiguration, observers: RequestObservers = RequestObservers(),
+        sharesLoops: Bool = false
     ) async throws(StartError) -> HTTPServer {
-        let setup = SetupInForce(try ConnectionSetup(site, configuration, observers))
-        let group = MultiThreadedEventLoopGroup(numberOfThreads: processors)
+        let setup = SetupInForce(ConnectionSetup(site, configuration, observers))
+        let group = sharesLoops ? shared : MultiThreadedEventLoopGroup(numberOfThreads: processors)
         let connections = Connections(configuration)
-        // The Swift 6.3 runtime can crash where two threads need a nested generic type for the first time (one start in
-        // a hundred, with 30 clients at once). One thread makes the decoder's before there is a connection.
+        // The Swift 6.3 runtime can crash if two threads instantiate a nested generic type for the first time (once in
+        // 100 starts, with 30 simultaneous clients). One thread instantiates the decoder's type before there is a
+        // connection.
         _ = ConnectionSetup.requestDecoder(configuration)
         let bootstrap = {
             ServerBootstrap(group: group)
@@ -43,7 +53,7 @@ package final class HTTPServer: Sendable {
                         try channel.pipeline.syncOperations.addHandler(AcceptPause(connections))
                     }
                 }
-                // One read of the socket at a time: what a client pipelines beyond it waits in its own buffers.
+                // One read of the socket at a time. Further pipelined requests wait in the client's buffers.
                 .childChannelOption(.maxMessagesPerRead, value: 1)
                 .childChannelInitializer { channel in
                     channel.eventLoop.makeCompletedFuture { try prepare(channel, setup, connections) }
@@ -57,40 +67,35 @@ package final class HTTPServer: Sendable {
                 listeners.append(try await Listener.open(place, bootstrap))
             } catch {
                 for listener in listeners { await listener.close() }
-                // Nothing runs on the group yet that its end could cut short.
-                try? await group.shutdownGracefully()
+                // The group has no work yet that the shutdown could interrupt.
+                if !sharesLoops { try? await group.shutdownGracefully() }
                 throw StartError(message: "cannot listen on \(place): \(reason(error))")
             }
         }
         return HTTPServer(group: group, listeners: listeners, connections: connections, setup: setup)
     }
 
-    /// Makes ready to answer by another site and configuration. Where the server listens, how many connections it
-    /// takes, and whether they are operators', stays. A connection keeps the TLS that it began with.
-    ///
-    /// - Returns: what puts them in force, for every request that begins after it.
-    /// - Throws: what is wrong with a changed certificate or key; nothing has changed then.
-    package func reload(
-        _ site: Site, _ configuration: ListenerConfiguration
-    ) throws(StartError) -> @Sendable () -> Void {
+    /// Replaces the site and the configuration for requests that begin from now on. The addresses, the number of
+    /// connections, and whether they are the operators' do not change.
+    package func reload(_ site: Site, _ configuration: ListenerConfiguration) {
         var configuration = configuration
         configuration.isAdministrative = setup.now.configuration.isAdministrative
-        let changed = try ConnectionSetup(site, configuration, setup.now.observers)
-        return { [setup] in setup.replace(with: changed) }
+        setup.replace(with: ConnectionSetup(site, configuration, setup.now.observers))
     }
 
-    /// Where it listens, with the port the system chose where none was given.
+    /// The addresses on which the server listens, with the port that the system chose if none was given.
     package var addresses: [ListenAddress] { listeners.map(\.address) }
 
-    /// Stops accepting, lets every connection finish the answer it is giving, and ends what is left. The event loops run
-    /// on; a server lives as long as its program.
+    /// Stops accepting connections, lets each connection finish its current response, and closes the remaining
+    /// connections. The event loops keep running, because a server lives as long as the program.
     ///
-    /// - Parameter patience: how long answers may take.
-    /// - Returns: whether all of them were finished in that time.
+    /// - Parameter patience: How long responses may take.
+    /// - Returns: Whether all responses were finished in time.
     package func stop(patience: Duration) async -> Bool {
         for listener in listeners { await listener.pause() }
-        // NIO closes a connection without a word if its listener closes while it is being set up, which takes a turn of the
-        // connection's loop and then one of the listener's. With a passed socket its client would be lost in a restart.
+        // NIO silently closes a connection if its listener closes while the connection is being set up. The setup takes
+        // one iteration of the connection's event loop and one of the listener's. With socket activation, such a client
+        // would be lost in a restart.
         for _ in 0..<2 {
             for loop in group.makeIterator() { try? await loop.submit {}.get() }
         }
@@ -102,32 +107,9 @@ package final class HTTPServer: Sendable {
             connections.closeAll()
             await connections.allClosed()
         }
-        // The loops end with the program: a task that is being cancelled may still want to report to one.
+        // The event loops run until the program exits, because a cancelled task may still report to one of them.
         await setup.now.observers.flush(patience: .seconds(1))
         return isFinished
-    }
-
-    /// Whether the program is built with the trait TLS.
-    package static var speaksTLS: Bool {
-        #if TLS
-            return true
-        #else
-            return false
-        #endif
-    }
-
-    /// nil for plain HTTP.
-    static func secureTransport(
-        _ configuration: ListenerConfiguration
-    ) throws(StartError) -> SecureTransport? {
-        guard let files = configuration.tls else { return nil }
-        #if TLS
-            return try SecureTransport(files, http2: configuration.http2)
-        #else
-            throw StartError(
-                message: "`server.tls` (\(files.certificate)): this program was built without TLS; "
-                    + "build it with the package trait TLS: `swift build --traits TLS`")
-        #endif
     }
 
     private static func prepare(
@@ -142,16 +124,16 @@ package final class HTTPServer: Sendable {
         try setup.prepare(place)
     }
 
-    /// Whether the parser reads a method; a request with any other is answered 400.
+    /// Whether the parser accepts a method. Requests with other methods receive a 400.
     package static func reads(method name: String) -> Bool {
         if name == "M-SEARCH" { return true }
         if case .RAW = HTTPMethod(rawValue: name) { return false }
         return name != "MSEARCH"
     }
 
-    /// How many processors this process may run on; event loops beyond them would only take turns.
+    /// The number of processors on which this process may run. More event loops than processors have no benefit.
     private static var processors: Int {
-        // `sched_getaffinity(2)`, whose declaration Swift does not import.
+        // `sched_getaffinity(2)` is not imported by Swift.
         typealias Affinity = @convention(c) (pid_t, Int, UnsafeMutableRawPointer?) -> CInt
         guard let affinity = dlsym(nil, "sched_getaffinity").map({ unsafeBitCast($0, to: Affinity.self) }) else {
             return System.coreCount
@@ -165,7 +147,7 @@ package final class HTTPServer: Sendable {
         if let error = error as? StartError { return error.message }
         if let error = error as? IOError { return String(cString: strerror(error.errnoCode)) }
         if error is SocketAddressError || error is SocketAddressError.UnknownHost || error is NIOConnectionError {
-            return "there is no such address here"
+            return "this machine does not have the address"
         }
         return "\(error)"
     }

@@ -1,16 +1,20 @@
-/// Where the server listens: `127.0.0.1:8080`, `[::1]:8080`, `*:8080`, `localhost:0`, `unix:/run/pipectl.sock`, `fd:3`.
+import PipelineSupport
+
+/// An address on which the server listens: `127.0.0.1:8080`, `[::1]:8080`, `*:8080`, `localhost:0`,
+/// `unix:/run/pipectl.sock`, `fd:3`.
 package enum ListenAddress: Sendable, Hashable, CustomStringConvertible {
-    /// A name or an address, an IPv6 one without its brackets, or `*` for all addresses of both families; port 0 for one the system chooses.
+    /// A host name, an address (IPv6 without brackets), or `*` for all addresses of both families. With port 0, the
+    /// system chooses the port.
     case tcp(host: String, port: Int)
     /// A socket in the file system.
     case unix(path: String)
-    /// A listening socket that the process was started with.
+    /// A listening socket that was passed to the process at startup.
     case descriptor(Int32)
 
-    /// The longest path of a Unix socket, in bytes: `sun_path` without its final zero.
+    /// The maximum length of a Unix socket's path, in bytes: `sun_path` without the terminating zero.
     private static let pathLimit = 107
 
-    /// Reads any of the forms; nil if a part is missing or invalid. An IPv6 address stands in brackets.
+    /// Parses any of the forms. Returns nil if a part is missing or invalid. An IPv6 address must be in brackets.
     package init?(_ text: String) {
         if text.hasPrefix("unix:") {
             let path = text.dropFirst(5)
@@ -21,11 +25,11 @@ package enum ListenAddress: Sendable, Hashable, CustomStringConvertible {
         guard let colon = text.lastIndex(of: ":") else { return nil }
         var host = text[..<colon]
         let digits = text[text.index(after: colon)...]
-        guard (1...5).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+        guard (1...5).contains(digits.utf8.count), digits.utf8.allSatisfy(\.isDigit),
             let port = Int(digits), port <= 65_535
         else { return nil }
         if host == "fd" {
-            // Below are standard input, output and error.
+            // Descriptors 0 to 2 are standard input, output and error.
             guard port > 2 else { return nil }
             self = .descriptor(Int32(port))
             return

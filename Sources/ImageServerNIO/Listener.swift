@@ -2,12 +2,12 @@ import Glibc
 import NIOCore
 import NIOPosix
 
-/// One listening socket: opened at an address, or passed by the program that started this one.
+/// A listening socket, either opened at an address or passed by the parent process.
 struct Listener: Sendable {
-    /// Where it listens, with the port the system chose if none was given.
+    /// The address of the socket, with the port that the system chose if none was given.
     let address: ListenAddress
     private let channel: any Channel
-    /// The file of a Unix socket that was made here.
+    /// The file of a Unix socket that this process created.
     private let file: FileIdentity?
 
     private struct FileIdentity: Sendable, Hashable {
@@ -23,7 +23,7 @@ struct Listener: Sendable {
 
     /// Starts listening.
     ///
-    /// - Parameter bootstrap: makes one, without the options that only TCP has.
+    /// - Parameter bootstrap: Returns a bootstrap without TCP options.
     static func open(_ address: ListenAddress, _ bootstrap: () -> ServerBootstrap) async throws -> Listener {
         switch address {
         case .tcp(let host, let port):
@@ -46,15 +46,15 @@ struct Listener: Sendable {
         }
     }
 
-    /// Leaves further clients in the system's queue.
+    /// Stops accepting connections. New clients wait in the system's queue.
     func pause() async {
-        // A listener that is closed accepts nothing either way.
+        // Setting the option fails if the listener is closed. A closed listener accepts no connections.
         try? await channel.setOption(.autoRead, value: false).get()
     }
 
-    /// Stops accepting. A passed socket goes on listening for as long as another process holds it.
+    /// Closes the socket. A passed socket keeps listening as long as another process holds it.
     func close() async {
-        // A listener that is closed already is as good as closed.
+        // Closing fails if the listener is already closed.
         try? await channel.close()
         guard case .unix(let path) = address, let file, FileIdentity(path) == file else { return }
         unlink(path)
@@ -65,13 +65,13 @@ struct Listener: Sendable {
     ) async throws -> any Channel {
         guard host == "*" else { return try await overTCP(bootstrap()).bind(host: host, port: port).get() }
         do {
-            // One socket for both families, whatever `net.ipv6.bindv6only` says.
+            // Opens one socket for both families, regardless of `net.ipv6.bindv6only`.
             let option = ChannelOptions.Types.SocketOption(
                 level: .init(IPPROTO_IPV6), name: .init(IPV6_V6ONLY))
             return try await overTCP(bootstrap()).serverChannelOption(option, value: 0).bind(host: "::", port: port)
                 .get()
         } catch let error as IOError where [EAFNOSUPPORT, EADDRNOTAVAIL].contains(error.errnoCode) {
-            // Without IPv6 in the kernel or on any interface.
+            // The kernel or all network interfaces lack IPv6.
             return try await overTCP(bootstrap()).bind(host: "0.0.0.0", port: port).get()
         }
     }
@@ -81,8 +81,8 @@ struct Listener: Sendable {
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
     }
 
-    /// Removes the socket of a server that has ended, so that its address can be used again, but not one that a server
-    /// listens on, nor any other file.
+    /// Removes the socket file of a server that has stopped, so that its address can be used again. Keeps a socket on
+    /// which a server is listening, and any other file.
     private static func removeLeftover(_ path: String) throws(HTTPServer.StartError) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
@@ -105,11 +105,11 @@ struct Listener: Sendable {
         unlink(path)
     }
 
-    /// Whether a passed socket is one of TCP; it must be a listening one.
+    /// Returns whether a passed socket is a TCP socket. Throws if it is not listening.
     private static func checked(_ descriptor: Int32) throws(HTTPServer.StartError) -> Bool {
         guard option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue), option(SO_ACCEPTCONN, of: descriptor) == 1
         else { throw HTTPServer.StartError(message: "it is not a listening stream socket") }
-        // Render workers must not hold it.
+        // Render workers must not inherit the socket.
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         let domain = option(SO_DOMAIN, of: descriptor)
         return domain == AF_INET || domain == AF_INET6

@@ -1,47 +1,44 @@
 package import ImageServer
 import NIOCore
 
-/// Where a server listens, and what it takes from a connection.
+/// The settings of a listener: its address, and the limits of its connections.
 package struct ListenerConfiguration: Sendable {
     package var listen = ListenAddress.tcp(host: "127.0.0.1", port: 8080)
-    /// Listening sockets that the process was started with; they are used in place of `listen`.
+    /// Listening sockets that were passed to the process at startup. They replace `listen`.
     package var passed: [Int32] = []
-    /// How many clients may be connected at once; others get a 503.
+    /// The maximum number of connected clients. Further clients receive a 503.
     package var connections = 1024
-    /// How many of them may have a request in progress for one address, which is an IPv4 address or an IPv6 network of 64
-    /// bits; nil for a quarter.
+    /// The maximum number of connections with a request in progress per address. An address is an IPv4 address or a
+    /// 64-bit IPv6 network. Default nil: a quarter of `connections`.
     package var connectionsPerAddress: Int?
-    /// Bytes that answers may hold until clients have taken them.
+    /// The maximum total size of response bodies that clients have not received yet, in bytes.
     package var answerBytes = 1 << 30
-    /// Bytes a second that a client takes of an answer on average, beyond the idle time.
+    /// The minimum average rate at which a client must receive a response after the idle time, in bytes per second.
     package var answerRate = 16_000.0
-    /// Bytes of all header fields of one request, and of any single one.
+    /// The maximum length of all header fields of a request, and of any single field, in bytes.
     package var headerBytes = 16 << 10
-    /// Bytes of the longest request body that the server reads.
+    /// The maximum length of a request body that the server reads, in bytes.
     package var bodyBytes = 64 << 10
-    /// Seconds that a connection may wait for a request, for the rest of a request, or for the client to accept a part
-    /// of an answer.
+    /// The maximum time that a connection waits for a request, for the rest of a request, or for the client to receive
+    /// a part of a response, in seconds.
     package var idleSeconds = 60.0
-    /// Whether requests that come by this address are operators'.
+    /// Whether this is the operators' address.
     package var isAdministrative = false
 
-    /// Proxies that say from where they were asked.
+    /// The proxies that are trusted to report the client's address.
     package var proxies = TrustedProxies.none
-    /// nil for plain HTTP.
-    package var tls: TLSFiles?
-    /// Whether HTTP/2 is spoken where TLS is.
-    package var http2 = true
 
     package init() {}
 
     var idle: TimeAmount { .nanoseconds(Int64(idleSeconds * 1e9)) }
 
-    /// How long a client may take for an answer of so many bytes.
+    /// Returns the maximum time in which a client must receive a response of `bytes` bytes.
     func time(for bytes: Int) -> TimeAmount {
         .nanoseconds(Int64((idleSeconds + Double(bytes) / answerRate) * 1e9))
     }
 
-    /// How many requests one address may have in progress. Those of operators are limited by their connections alone.
+    /// The maximum number of requests in progress per address. For operators, only the number of connections is
+    /// limited.
     var addressLimit: Int {
         if isAdministrative { return connections }
         return min(connections, connectionsPerAddress ?? (connections + 3) / 4)

@@ -1,6 +1,7 @@
-/// Waiting that ends.
+/// Waiting with a timeout.
 package enum Patience {
-    /// Runs `body`, and returns true when it ended within the time. Otherwise it goes on by itself, cancelled.
+    /// Runs `body`. Returns true if it finishes in time. Otherwise, cancels `body` and returns false without waiting
+    /// for it to finish.
     package static func waits(_ time: Duration, for body: @escaping @Sendable () async -> Void) async -> Bool {
         let (ends, end) = AsyncStream<Bool>.makeStream()
         let work = Task {
@@ -8,7 +9,7 @@ package enum Patience {
             end.yield(true)
         }
         let clock = Task {
-            // Cancelled, it has nothing more to say.
+            // If the sleep was cancelled, `body` has already finished.
             guard (try? await Task.sleep(for: time)) != nil else { return }
             end.yield(false)
         }

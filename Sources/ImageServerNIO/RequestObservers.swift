@@ -1,12 +1,12 @@
 package import ImageServer
 
-/// The logs and the metrics, which record each request when its answer begins.
+/// The logs and metrics that record each request when its response begins.
 package struct RequestObservers: Sendable {
-    /// Gets a line for each; nil if requests are not logged.
+    /// The log with one line per request; nil if requests are not logged.
     package var log: RequestLog?
-    /// The same for `server.accessLog`.
+    /// The log of the `server.accessLog` setting; nil if it is not set.
     package var accessLog: RequestLog?
-    /// Counts them; nil if there are no metrics.
+    /// The request metrics; nil if requests are not counted.
     package var metrics: RequestMetrics?
 
     package init(log: RequestLog? = nil, accessLog: RequestLog? = nil, metrics: RequestMetrics? = nil) {
@@ -15,23 +15,28 @@ package struct RequestObservers: Sendable {
         self.metrics = metrics
     }
 
-    /// Whether anything is to be measured.
+    /// Whether any observer measures requests.
     var isActive: Bool { log != nil || accessLog != nil || metrics != nil }
 
+    /// Records a request.
+    ///
     /// - Parameters:
-    ///   - duration: from the head of the request to the answer's.
-    ///   - entry: evaluated only if there is a log.
+    ///   - isRequest: Whether the received bytes were a valid request.
+    ///   - duration: The time from the request's headers to the response's headers.
+    ///   - entry: Returns the log entry. Called only if there is a log.
     func record(
-        _ target: String?, status: Int, bytes: Int, _ duration: Duration, entry: () -> RequestLog.Entry
+        _ answer: RequestLog.Answer, isRequest: Bool, _ duration: Duration, entry: () -> RequestLog.Entry
     ) {
-        metrics?.count(target, status: status, bytes: bytes, nanoseconds: Int64(duration / .nanoseconds(1)))
+        metrics?.count(
+            answer.route?.name ?? (isRequest ? "other" : "none"), status: answer.status, bytes: answer.bytes,
+            nanoseconds: Int64(duration / .nanoseconds(1)))
         guard log != nil || accessLog != nil else { return }
         let entry = entry()
         log?.write(entry)
         accessLog?.write(entry)
     }
 
-    /// Returns when everything recorded is written, or its readers have had time to take it.
+    /// Waits until all entries are written, but no longer than `patience`.
     func flush(patience: Duration) async {
         let logs = [log, accessLog].compactMap { $0 }
         _ = await Patience.waits(patience) { for log in logs { await log.flush() } }

@@ -15,7 +15,7 @@ enum CacheKey {
         var text: [UInt8] = []
         text.reserveCapacity(1_024)
         for part in parts {
-            // Length-prefixed, so that different lists of parts never give the same text.
+            // Each part is prefixed with its length, so that different lists of parts never produce the same string.
             text += "\(part.utf8.count):".utf8
             text += part.utf8
         }

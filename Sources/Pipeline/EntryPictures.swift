@@ -3,19 +3,21 @@ package import HTTPCaching
 public import PipelineCaching
 public import Variants
 
-/// What the stores keep as media descriptions, as pictures.
+/// Conversions between stored media descriptions and image headers.
 extension OriginalRecord {
-    /// nil if the body is not an image in a known format.
+    /// The image header of the body; nil if the body is not an image in a known format.
     public var header: ImageHeader? {
         get { media.flatMap { ImageHeader($0) } }
         set { media = newValue.map { MediaDescription($0) } }
     }
 
-    /// A name among the selecting fields of a 200 that is stored beside the picture whose place it is to take, until a
-    /// variant of it has been rendered. No request has a field of this name, and so all select it.
+    /// The selecting field that marks a new 200 response as provisional until a variant of it has rendered. The field
+    /// lets the response be stored next to the picture that it may replace. Requests never have a field with this name,
+    /// so every request still selects the response.
     private static let trialField = "not-decoded-yet"
 
-    /// Whether it is stored beside an earlier picture, which stays until this one has proved to be decodable.
+    /// Whether the record is provisional: it is stored next to an earlier picture, which is kept until this one has
+    /// been decoded.
     var isOnTrial: Bool {
         get { response.selecting.keys.contains(Self.trialField) }
         set {
@@ -27,10 +29,10 @@ extension OriginalRecord {
         }
     }
 
-    /// Whether this is a 200 or 203 with a body that cannot be decoded.
+    /// Whether this is a 200 or 203 response with a body that cannot be decoded.
     var isUnusable: Bool { response.isOK && media == nil }
 
-    /// Whether both were stored for requests with the same fields, one of them in the other's place or to take it.
+    /// Whether one of the two records is a provisional replacement for the other.
     func isAlternative(to other: OriginalRecord) -> Bool {
         var (mine, others) = (self, other)
         (mine.isOnTrial, others.isOnTrial) = (false, false)
@@ -48,7 +50,7 @@ extension OriginalRecord {
 }
 
 extension VariantEntry {
-    /// Format of the body; nil if this version does not know its media type.
+    /// The format of the body; nil if this version does not know the media type.
     package var format: ImageFormat? { ImageFormat(mediaType: mediaType) }
 
     package init(
@@ -62,14 +64,14 @@ extension VariantEntry {
 }
 
 extension MediaDescription {
-    /// The details are: pages, alpha (0 or 1), orientation (1…8), scans, bytes of the ICC profile, few
-    /// colours (0 or 1), bytes that decoders hold (both absent from older records).
+    /// Stores the header's details in this order: pages, alpha (0 or 1), orientation (1…8), scans, bytes of the ICC
+    /// profile, few colors (0 or 1), bytes that decoders hold. Older records lack the last two.
     fileprivate init(_ header: ImageHeader) {
         self.init(
-            type: header.format.mediaType, width: header.width, height: header.height,
+            type: header.format.mediaType, width: header.encodedWidth, height: header.encodedHeight,
             details: [
                 header.pages, header.hasAlpha ? 1 : 0, header.orientation, header.scans, header.profileBytes,
-                header.hasFewColours ? 1 : 0, header.heldBytes,
+                header.hasFewColors ? 1 : 0, header.heldBytes,
             ])
     }
 }
@@ -79,9 +81,9 @@ extension ImageHeader {
         let details = media.details
         guard let format = ImageFormat(mediaType: media.type), (5...7).contains(details.count) else { return nil }
         self.init(
-            format: format, width: media.width, height: media.height, pages: details[0], hasAlpha: details[1] != 0,
-            orientation: details[2], scans: details[3], profileBytes: details[4],
-            hasFewColours: details.count > 5 && details[5] != 0, heldBytes: details.count > 6 ? details[6] : 0)
+            format: format, encodedWidth: media.width, encodedHeight: media.height, pages: details[0],
+            hasAlpha: details[1] != 0, orientation: details[2], scans: details[3], profileBytes: details[4],
+            hasFewColors: details.count > 5 && details[5] != 0, heldBytes: details.count > 6 ? details[6] : 0)
     }
 }
 
@@ -96,9 +98,11 @@ extension ImageFormat {
 }
 
 extension EntryBody {
-    /// Runs `ImageHeader.probe` on a download. A file is read only as far as its format needs, which may be all of it.
+    /// Runs `ImageHeader.probe` on a download. A file is read only as far as its format requires, which may be to its
+    /// end.
     ///
-    /// A file is memory-mapped: the kernel can drop its pages, and without a name yet no other process can truncate it.
+    /// A file is memory-mapped, so the kernel can reclaim its pages. The file has no name yet, so no other process can
+    /// truncate it.
     func probe() throws(RenderError) -> ImageHeader {
         switch self {
         case .bytes(let bytes):
@@ -113,17 +117,20 @@ extension EntryBody {
     }
 }
 
-/// Decoded pixels, a memory tier of their own.
+/// Decoded pixels, which have their own memory tier.
 extension Tiers {
-    /// The pixels of a variant with these encoded bytes.
+    /// Returns the decoded pixels of a variant; nil if they are not in memory.
+    ///
+    /// - Parameter digest: the SHA-256 of the variant's encoded bytes.
     func decoded(_ digest: String) -> PixelBuffer? {
         guard isMemoryCurrent, let entry = pixels.entry(for: digest) else { return nil }
         return PixelBuffer(width: entry.value.width, height: entry.value.height, pixels: entry.body)
     }
 
-    /// Keeps decoded pixels, unless a purge of their original came since `generation`.
+    /// Keeps decoded pixels, unless a purge has removed their original since `generation`.
     func keep(
-        _ decoded: PixelBuffer, _ digest: String, of original: OriginalRecord, milliseconds: Double, generation: UInt64
+        _ decoded: PixelBuffer, _ digest: String, of original: OriginalRecord, milliseconds: Double,
+        generation: PurgeMark
     ) {
         let size = DecodedVariant(width: decoded.width, height: decoded.height)
         pixels.insert(

@@ -1,33 +1,34 @@
 public import PipelineCaching
+public import Variants
 
-/// What an operator does with the caches.
+/// Statistics of the pipeline, and operations on its caches.
 extension ImagePipeline {
-    /// Removes bodies of originals and variants from the cache folder: old or unused ones, and then as many more as it takes to
-    /// meet a limit. Records stay, so that a 304 can still validate variants; so does what memory holds, which
-    /// `reduceMemory(to:)` frees. Nothing without a folder.
+    /// Removes bodies of originals and variants from the cache folder: first old or unused bodies, then as many more as
+    /// needed to meet a limit. Records are kept, so that a 304 can still validate variants. Memory does not change; use
+    /// `reduceMemory(to:)` to free it. Does nothing without a cache folder.
     ///
-    /// - Throws: `cacheUnavailable` if the folder fails; what was removed by then stays removed.
+    /// - Throws: `cacheUnavailable` if the folder fails. Entries removed before the failure stay removed.
     public func trim(_ request: TrimRequest) async throws(PipelineError) -> PurgeResult {
         try await purging { () async throws(StoreError) in try await tiers.folder?.trim(request) ?? PurgeResult() }
     }
 
-    /// Removes everything from memory and the cache folder, also from the memory of other processes that share the folder.
-    /// Work in flight when it starts is not stored. Tiers behind the folder keep what they have.
+    /// Removes all entries from memory and the cache folder, and from the memory of other processes that share the
+    /// folder. Work in flight when the call starts is not stored. Tiers behind the folder keep their entries.
     ///
-    /// - Throws: `cacheUnavailable` if the folder fails; memory is emptied in any case.
+    /// - Throws: `cacheUnavailable` if the folder fails. Memory is emptied even then.
     @discardableResult
     public func removeAll() async throws(PipelineError) -> PurgeResult {
         try await purging { () async throws(StoreError) in try await tiers.removeAll() }
     }
 
-    /// Changes the budgets of the memory tiers, and evicts what exceeds them.
+    /// Changes the budgets of the memory tiers, and evicts entries that exceed the new budgets.
     ///
-    /// A budget is that of parts, one for each 64 MB of the first one and at most 16, and what is larger than a part is not
-    /// kept: a program that will change its budgets much makes its pipeline with small ones.
+    /// A budget is divided into partitions: one for each 64 MB of the initial budget, at most 16. Entries larger than a
+    /// partition are not kept. A program that intends to raise its budgets considerably should start with small ones.
     public func setMemoryBudgets(_ budgets: MemoryBudgets) { tiers.resizeMemory(to: budgets) }
 
-    /// Changes the budgets of the cache folder for this process, in bytes, and evicts what exceeds them. Other processes on the
-    /// folder keep theirs, so the least of them all is what counts.
+    /// Changes the budgets of the cache folder for this process, in bytes, and evicts entries that exceed the new
+    /// budgets. Other processes that share the folder keep their budgets, so the smallest budget applies.
     ///
     /// - Throws: `cacheUnavailable` if the folder fails.
     public func setDiskBudgets(originals: Int, variants: Int) async throws(PipelineError) {
@@ -36,4 +37,34 @@ extension ImagePipeline {
             return PurgeResult()
         }
     }
+
+    /// Frees memory in a program that is running short of it or is about to need it.
+    ///
+    /// The memory tiers evict their least valuable entries until they use at most the given fraction of their current
+    /// size. The budgets do not change, so the tiers fill up again as entries are requested. Takes a few milliseconds
+    /// per gigabyte.
+    ///
+    /// - Parameter share: the fraction of the current size to keep, 0…1; 0 by default.
+    /// - Returns: the number of bytes freed.
+    @discardableResult
+    public func reduceMemory(to share: Double = 0) -> Int { tiers.reduceMemory(to: share) }
+
+    /// The counters of the cache folder; nil without a folder, or if the folder cannot be read.
+    public func diskStatistics() async -> TierStatistics? {
+        // The tier has already counted and reported a disk error.
+        try? await tiers.folder?.statistics()
+    }
+
+    /// The counters of the memory tiers.
+    public var memoryStatistics: TierStatistics {
+        var statistics = tiers.memory.statistics()
+        statistics.pixels = tiers.pixels.counters
+        return statistics
+    }
+
+    /// The status of this machine in its fleet; nil without a fleet.
+    public var fleetStatus: FleetStatus? { purger.feed?.status }
+
+    /// The counters of the render workers; nil if renders run in this process.
+    public var workerStatistics: WorkerStatistics? { (renderer as? WorkerPool)?.statistics }
 }

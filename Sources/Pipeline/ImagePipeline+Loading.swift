@@ -2,45 +2,96 @@ import PipelineCaching
 import Variants
 
 extension ImagePipeline {
-    /// Begins a load, and returns at once. What memory holds, and may answer without asking the origin, it has already.
+    /// Starts a load and returns immediately. If memory can answer the request without contacting the origin, the
+    /// returned load has already finished.
     public func load(_ request: ImageRequest) -> LoadTask { load(request, showsStale: true) }
 
-    /// - Parameter showsStale: whether a stale picture is shown first, and a better one waited for; false to get what
-    ///   `respond(to:)` answers.
+    /// - Parameter showsStale: whether to report a stale picture first and then wait for a current one. If false, the
+    ///   load returns the same response as `respond(to:)`.
     package func load(_ request: ImageRequest, showsStale: Bool) -> LoadTask {
-        if let ended = loadFromMemory(request) { return ended }
         let load = LoadTask(request)
-        load.begin { [self] (request, tell) async throws(PipelineError) in
-            try await respond(to: request, telling: tell, showsStale: showsStale)
-        }
+        begin(load, showsStale: showsStale)
         return load
     }
 
-    /// A load that has ended, if memory can answer it.
+    /// Returns a finished load if memory can answer the request.
     func loadFromMemory(_ request: ImageRequest) -> LoadTask? {
-        guard let found = inMemory(request), found.isFinal else { return nil }
-        return LoadTask(request, found.response)
+        guard let held = inMemory(request, files: .leftOut), held.isFinal else { return nil }
+        let load = LoadTask(request)
+        end(load, held)
+        return load
     }
 
-    /// The picture that memory holds for a request, fresh or not (`ImageResponse.isStale` says which): for what has to be
-    /// shown now, before or instead of a load.
+    /// Starts a load. Finishes it immediately if memory can answer the request. If memory holds a variant of a file, a
+    /// look-up thread first compares the file with its record.
     ///
-    /// It neither suspends nor begins anything, and asks nothing behind memory: no cache folder, no origin, no file. So what
-    /// was made of a file counts as stale. nil if memory does not hold the picture, for bytes that come with the request, and
-    /// for recipes that name masks or overlays.
-    public func cachedImage(for request: ImageRequest) -> ImageResponse? { inMemory(request)?.response }
+    /// - Parameter owner: retained until the load has finished.
+    func begin(_ load: LoadTask, showsStale: Bool = true, for owner: ImageLoader? = nil) {
+        let held = inMemory(load.request, files: .toBeChecked)
+        if let held, held.isFinal { return end(load, held) }
+        load.startClock()
+        let work: LoadTask.Work = { [self] (request, tell) async throws(PipelineError) in
+            defer { withExtendedLifetime(owner) {} }
+            return try await respond(to: request, telling: tell, showsStale: showsStale)
+        }
+        guard let held, let isUnchanged = held.isUnchanged else { return load.begin(work) }
+        fetch.threads.submit { [self] in
+            if isUnchanged() { end(load, held) } else { load.begin(work) }
+            withExtendedLifetime(owner) {}
+        }
+    }
 
-    /// - Returns: `isFinal` says whether `respond(to:)` would answer the same, and begin nothing.
-    private func inMemory(_ request: ImageRequest) -> (response: ImageResponse, isFinal: Bool)? {
+    private func end(_ load: LoadTask, _ held: Held) {
+        observe.hit(of: held.source, since: held.began)
+        load.end(with: held.response)
+    }
+
+    /// Returns the picture that memory holds for a request, fresh or stale (see `ImageResponse.isStale`). Use it to
+    /// show a picture immediately, before or instead of a load.
+    ///
+    /// The call does not suspend, starts no work, and does not access the cache folder, files or origins. A variant of
+    /// a file therefore counts as stale. Returns nil if memory does not hold the picture, for requests that supply the
+    /// bytes, and for recipes that name masks or overlays.
+    public func cachedImage(for request: ImageRequest) -> ImageResponse? {
+        guard let held = inMemory(request, files: .stale) else { return nil }
+        observe.hit(of: held.source, since: held.began)
+        return held.response
+    }
+
+    /// A picture found in memory.
+    private struct Held {
+        let response: ImageResponse
+        let source: String
+        let began: ContinuousClock.Instant?
+        /// Whether `respond(to:)` would return the same picture without starting any work.
+        let isFinal: Bool
+        /// A closure that returns whether the file is unchanged, so that `respond(to:)` would return the same picture.
+        /// The closure blocks. nil for sources other than files.
+        var isUnchanged: (@Sendable () -> Bool)?
+    }
+
+    /// How `inMemory` treats a request for a file. The file itself is never accessed.
+    private enum Files {
+        case leftOut, stale
+        /// Assumes that the file has not changed; the caller checks it.
+        case toBeChecked
+    }
+
+    private func inMemory(_ request: ImageRequest, files: Files) -> Held? {
         let began = observe.start
         guard let admitted = try? admit.atOnce(request), let finding = lookUp.inMemory(admitted),
-            let original = finding.reusable ?? lookUp.shown(finding),
+            files != .leftOut || !admitted.transport.isLocal
+        else { return nil }
+        let isUnchanged = files == .toBeChecked ? fetch.check(finding, admitted) : nil
+        let unchanged = isUnchanged.flatMap { _ in finding.unchanged }
+        guard let original = finding.reusable ?? unchanged ?? lookUp.shown(finding),
             request.recipe == nil || !original.record.isOnTrial,
             (try? fetch.check(original, admitted)) != nil, let found = inMemory(original, admitted)
         else { return nil }
-        observe.hit(of: admitted.source, since: began)
         let isFinal = if case .reuse = finding.verdict { true } else { false }
-        return (ImageResponse(found.variant, of: found.original, admitted), isFinal)
+        return Held(
+            response: ImageResponse(found.variant, of: found.original, admitted), source: admitted.source, began: began,
+            isFinal: isFinal, isUnchanged: isUnchanged)
     }
 
     private func inMemory(_ original: Original, _ admitted: AdmittedRequest) -> DerivedVariant? {
@@ -58,7 +109,8 @@ extension ImagePipeline {
         return lookUp.variantInMemory(plan.key).map { DerivedVariant(variant: $0, original: original) }
     }
 
-    /// The stored picture to show while the pipeline asks the origin; nil if no tier has one, or the pipeline does not ask.
+    /// Returns the stored picture to show while the pipeline contacts the origin; nil if no tier has one, or if the
+    /// pipeline does not contact the origin.
     func shown(_ finding: CacheFinding, _ admitted: AdmittedRequest) async -> ImageResponse? {
         guard !admitted.transport.isLocal, let original = lookUp.shown(finding),
             (try? fetch.check(original, admitted)) != nil
@@ -69,39 +121,5 @@ extension ImagePipeline {
         }
         guard let plan = try? await render.plan(recipe, of: original, admitted) else { return nil }
         return await lookUp.variant(plan.key, of: original).map { ImageResponse($0, of: original, admitted) }
-    }
-
-    /// Ends work that takes longer than its request allows. What others share of it goes on.
-    func inTime(
-        _ request: ImageRequest, _ tell: LoadTask.Tell?,
-        _ work: @escaping @Sendable (LoadTask.Tell?) async throws(PipelineError) -> ImageResponse
-    ) async throws(PipelineError) -> ImageResponse {
-        guard let timeout = request.timeout else { return try await work(tell) }
-        if let found = inMemory(request), found.isFinal {
-            tell?(.cached(found.response))
-            return found.response
-        }
-        let isRendering = Switch()
-        let result = await withTaskGroup(of: Result<ImageResponse, PipelineError>?.self) { group in
-            group.addTask {
-                await Result { () async throws(PipelineError) in
-                    try await work { event in
-                        if case .rendering = event { isRendering.turnOn() }
-                        tell?(event)
-                    }
-                }
-            }
-            group.addTask {
-                try? await Task.sleep(for: timeout)
-                return nil
-            }
-            defer { group.cancelAll() }
-            return await group.next() ?? nil
-        }
-        if let result { return try result.get() }
-        if Task.isCancelled { throw .cancelled }
-        throw PipelineError(
-            isRendering.isOn ? .renderDeadline : .fetchTimedOut,
-            "\(request.source.displayName): not answered within \(timeout), the timeout of the request")
     }
 }

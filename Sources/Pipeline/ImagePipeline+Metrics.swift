@@ -2,36 +2,37 @@ import PipelineCaching
 import Variants
 
 extension ImagePipeline {
-    /// Reports the counters of tiers, queues and workers (docs/metrics.md) now. The pipeline does so every five seconds
-    /// and when it shuts down; a program that is about to be scraped may call it too. Without a metrics backend it does
-    /// nothing.
+    /// Reports the counters of tiers, queues and workers (docs/metrics.md) now. The pipeline also reports them every
+    /// five seconds and when it shuts down. Call this, for example, just before metrics are scraped. Does nothing
+    /// without a metrics backend.
     public func reportMetrics() { observe.metrics?.report(metricCounts) }
 
-    /// What each metric of a pipeline counts or measures, by name.
+    /// The meaning of each pipeline metric, by name.
     package static var metricMeanings: [String: String] {
         Dictionary(uniqueKeysWithValues: PipelineMetric.all.map { ($0.name, $0.meaning) })
     }
 
-    /// What tiers, queues and workers have counted.
+    /// The counters of tiers, queues and workers.
     var metricCounts: [MetricCount] {
         tiers.tierCounters.flatMap(Self.counts) + Self.counts(memoryStatistics)
-            + (workerStatistics.map(Self.counts) ?? []) + Self.counts(sharingStatistics)
+            + (workerStatistics.map(Self.counts) ?? [])
             + Self.counts(backgroundStatistics) + counts(of: workInProgress) + (fleetStatus.map(Self.counts) ?? [])
     }
 
-    /// How often this process has asked the tiers behind the folder.
+    /// The number of look-ups of this process in the tiers behind the folder.
     package var fartherLookups:
         [(name: TierName, records: LookupCounters, originals: LookupCounters, variants: LookupCounters)]
     {
         tiers.tierCounters.filter { $0.name != .disk }.map { ($0.name, $0.records, $0.originals, $0.variants) }
     }
 
-    /// Why tiers behind the folder have failed, by name, unless they have answered since.
+    /// The latest error of each tier behind the folder, by name. A tier that has answered since its error is omitted.
     package var tierProblems: [(tier: TierName, text: String)] {
         tiers.tierCounters.compactMap { tier in tier.name == .disk ? nil : tier.problem.map { (tier.name, $0) } }
     }
 
-    /// Fetches and renders that are in progress or wait, now, and how many were refused because there were too many.
+    /// The numbers of fetches and renders that are in progress or waiting now, and the number refused because too many
+    /// were in progress or waiting.
     package var workInProgress: (fetches: Int, renders: Int, refused: Int) {
         (fetch.backlog.count, render.backlog.count, fetch.backlog.refused + render.backlog.refused)
     }
@@ -85,13 +86,6 @@ extension ImagePipeline {
             MetricCount(.fleetPurges, ["told"], fleet.told), MetricCount(.fleetPurges, ["heard"], fleet.heard),
             MetricCount(.fleetPurges, ["lost"], fleet.losses),
         ]
-    }
-
-    private static func counts(_ sharing: SharingCounters) -> [MetricCount] {
-        [
-            ("held", sharing.held), ("waited", sharing.waited), ("shared", sharing.shared), ("alone", sharing.alone),
-            ("failed", sharing.failed),
-        ].map { MetricCount(.sharing, [$0], $1) }
     }
 
     private static func counts(_ background: BackgroundCounters) -> [MetricCount] {

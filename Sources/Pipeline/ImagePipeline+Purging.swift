@@ -1,53 +1,56 @@
 import HTTPCaching
 public import PipelineCaching
 import PipelineFetching
+import PipelineFleet
 import PipelineSupport
 
 extension ImagePipeline {
-    /// Removes a source's records, bodies and all their variants from every tier, including the memory of other processes
-    /// that share the cache folder, and has the other machines of the fleet do so too.
+    /// Removes the records of sources, their bodies and all their variants from every tier, including the memory of
+    /// other processes that share the cache folder. The other machines of the fleet apply the purge too.
+    ///
+    ///     try await pipeline.purge(.source("https://example.org/photo.jpg"))
+    ///     try await pipeline.purge(.tags(["product-17"]), mode: .soft)
+    ///
+    /// The time needed grows with the number of entries removed. Work in flight for these sources is not stored.
     ///
     /// - Parameters:
-    ///   - source: as in the requests for it.
-    ///   - sourceID: `ImageRequest.sourceID` of the requests for it; nil, the default, if they have none.
-    ///   - mode: whether all of it is removed, or only variants, or records are made stale.
-    public func purge(
-        _ source: ImageSource, sourceID: String? = nil, mode: PurgeMode = .hard
-    ) async throws(PipelineError) -> PurgeResult {
-        var request = ImageRequest(source)
-        request.sourceID = sourceID
-        return try await purge(name: admit.identify(request).source, mode: mode)
-    }
-
-    /// Purges a source given as text: a URL, a provider's name (`photos:42`) or a path, as in `image(for:recipe:)`.
+    ///   - selection: the sources, tags, masks or overlays to purge.
+    ///   - mode: whether to remove records, bodies and variants, to remove only variants, or to mark records as stale.
+    ///     `hard` by default.
+    /// - Throws: `invalidSource` for an invalid source; `cacheUnavailable` if the folder fails. Memory is purged even
+    ///   then.
     @discardableResult
-    public func purge(_ source: String, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {
-        try await purge(ImageSource(source), mode: mode)
-    }
-
-    /// Purges a source by its `OriginalRecord.source` name: a normalised URL, `file:` and an absolute path, `id:` and a
-    /// `sourceID`, or `bytes:` and the SHA-256 of the given bytes.
-    public func purge(name: String, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {
-        try await purge(Purge(sources: [admit.names.name(name)], mode: mode))
-    }
-
-    /// Purges many sources at once, by URL prefix or by host. The time it takes grows with what it removes.
-    /// What is in flight of these sources when it starts is not stored.
     public func purge(
-        _ selection: SourceSelection, mode: PurgeMode = .hard
+        _ selection: PurgeSelection, mode: PurgeMode = .hard
     ) async throws(PipelineError) -> PurgeResult {
-        try await purge(names: [], prefixes: selection.prefixes, mode: mode)
+        let prefixes = selection.prefixes.map(admit.names.purged)
+        var purge = Purge(
+            sources: Set(selection.names.map(admit.names.name) + prefixes.flatMap(\.names)),
+            prefixes: Set(prefixes.flatMap(\.prefixes)), tags: selection.tags, masks: selection.masks,
+            overlays: selection.overlays, mode: mode)
+        for asked in selection.asked {
+            var request = ImageRequest(asked.source)
+            request.sourceID = asked.id
+            purge.sources.insert(admit.names.name(try admit.identify(request).source))
+        }
+        return try await purging { [purge] () async throws(StoreError) in try await purger(purge) }
     }
 
-    /// The stored name of an original that the program has itself; nil for other texts.
+    /// Whether the cache folder belongs to a machine in a fleet.
+    package func isOfFleet() async -> Bool {
+        if case .place(_) = await PurgeFeed.start(in: tiers.folder) { true } else { false }
+    }
+
+    /// Returns the stored name of an original that one of the program's own transports or providers supplies; nil if
+    /// the text names no such original.
     ///
-    /// - Parameter isPrefix: whether the beginning of such names will do, `photos:` alone too.
+    /// - Parameter isPrefix: whether to accept a prefix of such a name, including a scheme alone (`photos:`).
     package func ownName(_ text: String, isPrefix: Bool = false) -> String? {
         let isScheme = isPrefix && text.hasSuffix(":") && admit.ownSchemes.contains(String(text.dropLast()))
-        return isScheme ? text : SourceURL(text, ofAny: admit.ownSchemes)?.normalised
+        return isScheme ? text : SourceURL(text, ofAny: admit.ownSchemes)?.normalized
     }
 
-    /// Those of these stored names that this machine has no record of, sorted.
+    /// Returns the given stored names for which this machine has no record, sorted.
     package func unknown(among names: Set<String>) async -> [String] {
         var unknown: [String] = []
         for name in names.sorted() {
@@ -55,35 +58,6 @@ extension ImagePipeline {
             if found.records.isEmpty { unknown.append(name) }
         }
         return unknown
-    }
-
-    package func purge(
-        names: Set<String>, prefixes: [String], mode: PurgeMode
-    ) async throws(PipelineError) -> PurgeResult {
-        let purged = prefixes.map(admit.names.purged)
-        let names = Set(names.map(admit.names.name) + purged.flatMap(\.names))
-        return try await purge(Purge(sources: names, prefixes: Set(purged.flatMap(\.prefixes)), mode: mode))
-    }
-
-    /// Purges every source of which a stored response has one of these tags, in its `Cache-Tag` or `Surrogate-Key`
-    /// fields, and those with a tag `src-` and the first 16 hexadecimal digits of the SHA-256 of their name.
-    ///
-    /// Searches all records of the cache folder and of memory; a source whose record has been evicted is found by its
-    /// own tag only. Work in flight when it starts is not stored, whatever its source.
-    public func purge(tags: Set<String>, mode: PurgeMode = .hard) async throws(PipelineError) -> PurgeResult {
-        try await purge(Purge(tags: tags, mode: mode))
-    }
-
-    /// Removes the variants of every original of which a stored variant uses one of these masks or overlays; originals
-    /// stay. A changed mask never meets an old variant, so this is for masks whose variants should not be stored at all.
-    ///
-    /// Searches all variants of the cache folder and of memory. Work in flight when it starts is not stored.
-    public func purge(masks: Set<String>, overlays: Set<String> = []) async throws(PipelineError) -> PurgeResult {
-        try await purge(Purge(masks: masks, overlays: overlays))
-    }
-
-    private func purge(_ purge: Purge) async throws(PipelineError) -> PurgeResult {
-        try await purging { () async throws(StoreError) in try await purger(purge) }
     }
 
     func purging(

@@ -1,26 +1,27 @@
 package import PipelineCaching
 
 extension ImagePipeline {
-    /// The variants that the cache folder stored last, the newest first; none without a folder, or if it cannot be read.
+    /// Returns the variants stored most recently in the cache folder, newest first; empty without a folder, or if the
+    /// folder cannot be read.
     package func recentVariants(_ count: Int) async -> [RecentVariant] {
-        // An error of the disk has been counted and reported already.
+        // A disk error has already been counted and reported.
         (try? await tiers.folder?.recentVariants(count)) ?? []
     }
 
-    /// Length and digest of each variant in the cache folder that a recipe made and that is not its own original. Blocks on
-    /// the disk.
+    /// Returns the length and digest of each variant in the cache folder that was rendered with a recipe. Excludes
+    /// variants that are identical to their original. Blocks on disk I/O.
     ///
-    /// - Parameter recipe: canonical text.
+    /// - Parameter recipe: the canonical form of the recipe.
     package func variants(madeBy recipe: String) -> [(length: Int, digest: String)] {
-        // As above.
+        // Errors are ignored, as above.
         (try? tiers.folder?.store.variants(madeBy: recipe)) ?? []
     }
 
-    /// A variant as the cache folder holds it; nil if it does not.
+    /// Returns a variant as stored in the cache folder; nil if the folder does not have it.
     package func storedVariant(
         _ key: String, of original: String
     ) async -> (entry: VariantEntry, body: [UInt8])? {
-        // As above. Memory is not asked, so that looking at variants evicts none.
+        // Errors are ignored, as above. Memory is not queried, so that inspecting variants does not evict entries.
         guard case .variant(let entry, let body?)? = try? await tiers.folder?.find(.variant(key, of: original), .body)
         else { return nil }
         return (entry, body)

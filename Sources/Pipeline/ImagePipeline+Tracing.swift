@@ -1,19 +1,20 @@
 extension ImagePipeline {
-    /// Answers a request as part of the client's trace, so that the stages' spans and requests to origins belong to it.
+    /// Answers a request as part of the client's trace, so that the spans of the stages and the requests to origins
+    /// belong to the trace.
     ///
-    /// With a tracer it is a span of kind server; its parent is what the tracer finds in the request's fields, unless the
-    /// caller is in a span already. Without one, the client's own W3C context goes on to origins unchanged. Either way
-    /// only origins get one whose `HostSettings` ask for it.
+    /// With a tracer, the request becomes a span of kind server. The parent of the span is read from the request's
+    /// header fields, unless the caller is already in a span. Without a tracer, the client's W3C context is passed to
+    /// origins unchanged. In both cases, only origins with a `HostSettings` value that enables it receive a context.
     ///
     /// - Parameters:
-    ///   - status: of the answer.
-    ///   - body: makes the answer; gets the trace's identifier if a tracer tells it in W3C's format.
+    ///   - status: returns the status code of an answer.
+    ///   - body: produces the answer; receives the trace identifier if a tracer provides it in the W3C format.
     package func traced<Answer: Sendable>(
         _ request: ServedRequest, status: (Answer) -> Int, _ body: (_ traceID: String?) async -> Answer
     ) async -> Answer {
         await observe.served(request, status: status, body)
     }
 
-    /// Warns in the log that the pipeline was given.
+    /// Logs a warning to the pipeline's logger.
     package func warn(_ message: String) { observe.warn(message) }
 }

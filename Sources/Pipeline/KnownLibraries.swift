@@ -4,30 +4,26 @@ import PipelineSupport
 import Synchronization
 package import Variants
 
-/// The libraries that variants are made with. Keys depend on them, and an answer from the cache loads none and starts no
-/// worker: what a renderer reported last is kept in the cache folder, as `cache.libraries`, with a digest of everything
-/// that decides what is loaded (the files of the libraries and their folders of plug-ins, by device, inode, size and
-/// modification time; the loader's cache and its search path; this program). It holds as long as that is unchanged.
+/// Keeps track of the libraries that variants are rendered with. Variant keys depend on the libraries, but an answer
+/// from the cache must not load a library or start a worker.
+///
+/// The file `cache.libraries` in the cache folder therefore keeps what a renderer reported last. The file also contains
+/// a digest of everything that decides which libraries are loaded: the library and plug-in files and folders (by
+/// device, inode, size and modification time), the loader's cache and search path, and this program. The report is used
+/// for as long as the digest matches.
 final class KnownLibraries: Sendable {
-    private struct State {
-        /// What was kept when it was read; nil if that was not yet.
-        var read: Kept?
-        /// What was kept last by this process.
-        var written: RenderLibraries?
-    }
-
-    private struct Kept {
-        /// nil if there is none.
-        var libraries: RenderLibraries?
+    private struct Kept: Equatable {
+        var libraries: RenderLibraries
         /// Whether the same libraries would be loaded now.
-        var isCurrent = false
+        var isCurrent: Bool
     }
 
     private let renderer: any Rendering
     private let folder: String?
     private let libvips: String?
     private let threads: OwnedThreads
-    private let state = Mutex(State())
+    /// The content of the file; nil until it has been read or written.
+    private let state = Mutex<Kept?>(nil)
 
     init(_ renderer: any Rendering, folder: String?, libvips: String? = nil, threads: OwnedThreads) {
         self.libvips = libvips
@@ -36,63 +32,59 @@ final class KnownLibraries: Sendable {
         self.threads = threads
     }
 
-    /// What is known without waiting.
-    var known: RenderLibraries {
-        renderer.libraries ?? state.withLock { $0.read.flatMap { $0.isCurrent ? $0.libraries : nil } } ?? .unknown
-    }
+    /// The libraries if they are already known, otherwise `unknown`.
+    var known: RenderLibraries { renderer.libraries ?? current ?? .unknown }
 
-    /// Starts a worker, or loads the libraries, only if nothing that holds is kept. If that is not possible, what was
-    /// reported last is taken, so that stored variants are found.
+    private var current: RenderLibraries? { state.withLock { $0?.isCurrent == true ? $0?.libraries : nil } }
+
+    /// Returns the libraries. Starts a worker or loads the libraries only if no valid report is available. If that
+    /// fails, returns the latest report, so that stored variants are found.
     func callAsFunction() async -> RenderLibraries {
-        if let libraries = renderer.libraries {
-            await keep(libraries)
-            return libraries
-        }
-        let kept = await kept()
-        if kept.isCurrent, let libraries = kept.libraries { return libraries }
-        guard let libraries = await renderer.loadLibraries() else { return kept.libraries ?? .unknown }
-        await keep(libraries)
-        return libraries
+        if let libraries = renderer.libraries { return await keep(libraries) }
+        if let current { return current }
+        let kept = await threads.run { self.read() }
+        state.withLock { $0 = kept }
+        if let current { return current }
+        guard let libraries = await renderer.loadLibraries() else { return kept?.libraries ?? .unknown }
+        return await keep(libraries)
     }
 
     // MARK: The file
 
     private var path: String? { folder.map { $0 + "/cache.libraries" } }
-    private var head: String { "image-pipeline \(RenderRevision.rendering)" }
 
-    private func kept() async -> Kept {
-        if let read = state.withLock({ $0.read }) { return read }
-        let read = await threads.run { self.read() }
-        state.withLock { $0.read = read }
-        return read
-    }
-
-    private func read() -> Kept {
-        guard let path, let text = Self.text(path) else { return Kept() }
+    private func read() -> Kept? {
+        guard let path, let text = Self.text(path) else { return nil }
         let lines = text.split(separator: "\n", maxSplits: 2, omittingEmptySubsequences: false)
-        guard lines.count == 3, lines[0] == head, let libraries = RenderLibraries(text: lines[2]) else { return Kept() }
+        guard lines.count == 3, lines[0] == Self.head, let libraries = RenderLibraries(text: lines[2]) else {
+            return nil
+        }
         return Kept(libraries: libraries, isCurrent: lines[1] == identity(libraries))
     }
 
-    private func keep(_ libraries: RenderLibraries) async {
+    private func keep(_ libraries: RenderLibraries) async -> RenderLibraries {
+        let kept = Kept(libraries: libraries, isCurrent: true)
         let isNew = state.withLock { state in
-            if state.written == libraries { return false }
-            state.written = libraries
-            return true
+            defer { state = kept }
+            return state != kept
         }
-        guard isNew, let folder, let path, !libraries.files.isEmpty else { return }
+        guard isNew, let folder, let path, !libraries.files.isEmpty else { return libraries }
         await threads.run { [self] in
-            let text = [head, identity(libraries), libraries.text].joined(separator: "\n")
+            let text = [Self.head, identity(libraries), libraries.text].joined(separator: "\n")
             if Self.text(path) == text { return }
             let temporary = "\(folder)/temporary/\(getpid())-libraries"
             let file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-            // Without it, the next process finds out again.
+            // If the file cannot be written, the next process determines the libraries again.
             guard file >= 0 else { return }
             let isWritten = Array(text.utf8).withUnsafeBytes { FileIO.write($0, to: file) }
             close(file)
             if !isWritten || rename(temporary, path) != 0 { unlink(temporary) }
         }
+        return libraries
     }
+
+    /// The first line. Change it whenever the contents of the file get a new meaning.
+    private static let head = "image-pipeline libraries 2, rendering \(RenderRevision.rendering)"
 
     private static func text(_ path: String) -> String? {
         let file = open(path, O_RDONLY | O_CLOEXEC)
@@ -103,7 +95,7 @@ final class KnownLibraries: Sendable {
         return FileIO.bytes(Int(status.st_size), of: file).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Of everything that decides which libraries are loaded, as it is now.
+    /// Returns a digest of the current state of everything that decides which libraries are loaded.
     private func identity(_ libraries: RenderLibraries) -> String {
         let variables: [String] = ["LD_LIBRARY_PATH", WorkerConfiguration.libvipsVariable]
         let search = variables.map { name in
@@ -120,17 +112,18 @@ final class KnownLibraries: Sendable {
 }
 
 extension ImagePipeline {
-    /// The libraries that this pipeline renders with; they are loaded if they are not known.
+    /// Returns the libraries that this pipeline renders with. Loads the libraries if they are not known yet.
     package func libraries() async -> RenderLibraries { await render.libraries() }
 
-    /// Names of the masks and overlays in their folders, under the steps that use them.
+    /// Returns the names of the masks and overlays in their folders, by the name of the step that uses them.
     package func pictureNames() async -> [String: [String]] {
         await admit.threads.run { [admit] in ["mask": admit.masks.names, "overlay": admit.overlays.names] }
     }
 
-    /// The libraries that a pipeline of this configuration would render with, without opening its caches.
+    /// Returns the libraries that a pipeline with this configuration would render with, without opening the caches.
     package static func libraries(of configuration: PipelineConfiguration) async -> RenderLibraries {
-        let renderer = renderer(configuration, Observer(logger: configuration.logger, metrics: nil, tracer: nil))
+        let observe = Observer(logger: configuration.logger, metrics: nil, tracer: nil)
+        let renderer = configuration.rendering.madeRenderer(observe)
         let threads = OwnedThreads(count: 1)
         let libraries = await KnownLibraries(renderer, folder: configuration.cacheFolder, threads: threads)()
         (renderer as? WorkerPool)?.warnOfRefusal()

@@ -2,33 +2,36 @@ import PipelineCaching
 import PipelineSupport
 import Variants
 
-/// Why a request got no image. `message` says what happened, to what, and what would help; URLs in it carry no
-/// credentials.
+/// The reason a request failed. `message` describes what happened, to which object, and how to fix it. URLs in the
+/// message contain no credentials.
 public struct PipelineError: Error, Sendable, CustomStringConvertible {
-    /// What went wrong; a struct rather than an enum, so that adding a code does not break callers. Its `name` alone
-    /// makes it equal to another.
-    public struct Code: Sendable, Hashable, CustomStringConvertible {
+    /// The kind of failure. A struct rather than an enum, so that adding a code does not break callers. Codes with the
+    /// same name are equal.
+    public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         /// The name in reports and JSON.
-        public let name: String
-        /// The HTTP status for a client whose request failed with this code.
+        public let rawValue: String
+        /// The HTTP status to send to a client after a failure with this code.
         public let status: Int
-        /// The exit code of a command whose only source failed with this code.
+        /// The exit code of a command with a single source that failed with this code.
         package let exitCode: Int32
-        /// What happened, in the table of `docs/commands.md`.
+        /// The description in the table of `docs/commands.md`.
         package let summary: String
 
-        package init(_ name: String) { self = Self.all.first { $0.name == name } ?? Self(name, 6, 500, "") }
+        /// Creates the code with this name. The status is 500 if the pipeline does not report such a code.
+        public init(rawValue: String) {
+            self = Self.all.first { $0.rawValue == rawValue } ?? Self(rawValue, 6, 500, "")
+        }
 
         package init(_ name: String, _ exitCode: Int32, _ status: Int, _ summary: String) {
-            self.name = name
+            rawValue = name
             self.exitCode = exitCode
             self.status = status
             self.summary = summary
         }
 
-        public var description: String { name }
-        public static func == (a: Self, b: Self) -> Bool { a.name == b.name }
-        public func hash(into hasher: inout Hasher) { hasher.combine(name) }
+        public var description: String { rawValue }
+        public static func == (a: Self, b: Self) -> Bool { a.rawValue == b.rawValue }
+        public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
 
         /// The source is neither an http(s) URL nor a path.
         public static let invalidSource = Code(
@@ -42,46 +45,46 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         public static let notAvailable = Code(
             "notAvailable", 2, 501,
             "the installed libvips cannot write the output format, or the format is not one that is written at all")
-        /// Libvips is missing; the message names the package.
+        /// libvips is missing; the message names the package.
         public static let libraryUnavailable = Code(
             "libraryUnavailable", 2, 500, "libvips is missing; the message names the package")
-        /// Policy forbids the source: scheme, host or address.
+        /// The policy forbids the scheme, host or address of the source.
         public static let sourceRefused = Code(
             "sourceRefused", 3, 403, "policy forbids the source: scheme, host or address")
         /// The origin answered 404 or 410, or the file or folder does not exist.
         public static let notFound = Code(
-            "notFound", 4, 404, "the origin answered 404 or 410, or there is no such file or folder")
-        /// The origin was not reached, broke off, or answered with an error.
+            "notFound", 4, 404, "the origin answered 404 or 410, or the file or folder does not exist")
+        /// The origin could not be reached, closed the connection early, or answered with an error.
         public static let fetchFailed = Code(
             "fetchFailed", 4, 502, "the origin was not reached, broke off, or answered with an error")
-        /// Connecting, the head, the body or the whole transfer took too long.
+        /// Connecting, the response header, the body, or the complete transfer took too long.
         public static let fetchTimedOut = Code(
             "fetchTimedOut", 4, 504, "connecting, the head, the body or the whole transfer took too long")
-        /// `cacheOnly` found nothing to reuse.
+        /// With `cacheOnly`, no stored response could be used.
         public static let notCached = Code("notCached", 4, 504, "`cacheOnly` found nothing to reuse")
         /// The bytes are not in any known image format.
         public static let notAnImage = Code("notAnImage", 5, 415, "the bytes are not in any known image format")
-        /// An image in a format that this pipeline does not read.
+        /// The image is in a format that this pipeline does not read.
         public static let unsupportedFormat = Code(
             "unsupportedFormat", 5, 415, "an image in a format that this pipeline does not read")
         /// A limit is exceeded; the message names it and its value.
         public static let overLimit = Code(
             "overLimit", 5, 413, "a limit is exceeded; the message names it and its value")
-        /// The decoder refused the bytes.
+        /// The decoder rejected the bytes.
         public static let undecodable = Code("undecodable", 6, 422, "the decoder refused the bytes")
-        /// A step or the encoder could not do what was asked.
+        /// A step or the encoder cannot do what the recipe requests.
         public static let renderFailed = Code(
-            "renderFailed", 6, 422, "a step or the encoder could not do what was asked")
-        /// The render took longer than `limits.seconds` or `limits.encodeSeconds`, or did so recently.
+            "renderFailed", 6, 422, "a step or the encoder cannot do this")
+        /// The render took longer than `limits.seconds` or `limits.encodeSeconds`, or recently did so.
         public static let renderDeadline = Code(
             "renderDeadline", 6, 504,
             "the render took longer than `limits.seconds` or `limits.encodeSeconds`, or did so recently")
-        /// The render process crashed or sent an invalid reply, or did so recently with the same original.
+        /// The render process crashed or sent an invalid reply, or recently did so with the same original.
         public static let renderCrashed = Code(
             "renderCrashed", 6, 422,
             "the render process crashed or sent an invalid reply, or did so recently with the same original")
-        /// Something else killed the render process twice, such as the kernel when memory runs out; the error's
-        /// `retryAfter` says when to try again.
+        /// The render process was killed twice by something other than the pipeline, such as the kernel when memory ran
+        /// out. See `retryAfter` for when to try again.
         public static let workerKilled = Code(
             "workerKilled", 6, 503,
             "something else killed the render process twice, such as the kernel when memory runs out")
@@ -90,13 +93,13 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// The cache folder cannot be opened, or was written by a newer version.
         public static let cacheUnavailable = Code(
             "cacheUnavailable", 7, 500, "the cache folder cannot be opened, or was written by a newer version")
-        /// Too much is in progress and waiting; the error's `retryAfter` says when to try again.
+        /// Too many fetches or renders are in progress or waiting. See `retryAfter` for when to try again.
         public static let overloaded = Code(
-            "overloaded", 4, 503, "too much is in progress and waiting (`queue`)")
-        /// The caches cannot answer the request, and the caller has used up its share of work.
+            "overloaded", 4, 503, "too much is in progress and waiting (`server.queue`)")
+        /// The caches cannot answer the request, and the caller has used up its allowance of work.
         public static let rateLimited = Code(
             "rateLimited", 6, 429, "the caches cannot answer the request, and the caller has used up its share of work")
-        /// A newer load took its place in the window of an `ImageLoader`.
+        /// A newer load replaced this one in the window of an `ImageLoader`.
         public static let superseded = Code(
             "superseded", 6, 503, "a newer load took its place in a loader's window")
         /// The pipeline has been shut down.
@@ -104,9 +107,10 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// The caller cancelled the request.
         public static let cancelled = Code("cancelled", 130, 503, "the caller cancelled the request")
 
-        /// Whether the same request may succeed later without anything being changed: what a queue of jobs tries again. After
-        /// `overloaded`, `workerKilled` and `rateLimited` not before `retryAfter`; a pipeline answers with some failures of origins for
-        /// `CachingConfiguration.errorMaxAge` seconds without asking again.
+        /// Whether the same request may succeed later although nothing is changed. A job queue can retry such requests.
+        ///
+        /// After `overloaded`, `workerKilled` and `rateLimited`, wait for `retryAfter`. Some failures of an origin are
+        /// remembered for `CachingConfiguration.errorMaxAge`; a retry before then fails without contacting the origin.
         public var isTransient: Bool {
             let transient: [Code] = [
                 .fetchFailed, .fetchTimedOut, .renderDeadline, .workerKilled, .workersUnavailable, .cacheUnavailable,
@@ -124,19 +128,19 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         ]
     }
 
-    /// What went wrong, stable across versions.
+    /// The kind of failure, stable across versions.
     public var code: Code
-    /// What happened, to what, and what would help.
+    /// A description of the failure, the object concerned, and how to fix it.
     public var message: String
-    /// The error of the layer below, if any.
+    /// The underlying error, if any.
     public var cause: (any Error)?
-    /// Seconds after which it is worth to try again; nil unless `overloaded`, `workerKilled` or `rateLimited`.
-    public var retryAfter: Int?
-    /// The stage it came from, for the log.
+    /// The time to wait before trying again; nil unless the code is `overloaded`, `workerKilled` or `rateLimited`.
+    public var retryAfter: Duration?
+    /// The stage that threw the error, for the log.
     var stage: String?
     public var description: String { message }
 
-    /// An error as the pipeline throws it, for tests of programs too.
+    /// Creates an error, for example in the tests of a program.
     public init(_ code: Code, _ message: String, cause: (any Error)? = nil) {
         self.code = code
         self.message = message
@@ -163,8 +167,8 @@ extension PipelineError {
             default: .renderFailed
             }
         self.init(code, "\(source): \(error.message)", cause: error)
-        // Memory that ran out takes a while to be free again.
-        if code == .workerKilled { retryAfter = 10 }
+        // After memory has run out, it takes a while until enough is free again.
+        if code == .workerKilled { retryAfter = .seconds(10) }
     }
 }
 
@@ -176,7 +180,7 @@ extension PipelineError {
 
     static func overloaded(_ message: String, retryAfter seconds: Int) -> PipelineError {
         var error = PipelineError(.overloaded, message + "; try again in \(seconds) s")
-        error.retryAfter = seconds
+        error.retryAfter = .seconds(seconds)
         return error
     }
 }
@@ -190,6 +194,6 @@ extension PipelineError: CancellableError {
         self.init(.invalidRecipe, place + error.description, cause: error)
     }
 
-    /// The cache folder cannot be opened, or a purge of it failed.
+    /// Creates an error for a cache folder that cannot be opened, or for a purge that failed.
     init(_ error: StoreError) { self.init(.cacheUnavailable, error.description, cause: error) }
 }

@@ -1,64 +1,63 @@
 public import PipelineSupport
 
-/// A place that keeps originals, their records and variants: everything the pipeline asks of one.
+/// A place that stores originals, their records and their variants.
 ///
 /// The pipeline looks in memory first, then in its tiers from near to far. An entry found in one tier is copied to the
-/// nearer ones, and a new entry is stored in all of them behind the answer. No request fails because a tier does: an
-/// error or a call that takes too long counts as a miss or as a store that did not happen.
+/// nearer tiers. A new entry is stored in all tiers in the background, after the response. A request never fails
+/// because a tier fails: an error or a call that takes too long counts as a miss, or as a store that did not happen.
 ///
-/// Any task may make any call at any time. A miss is never an error. The pipeline closes only tiers it opened itself;
-/// close others after `ImagePipeline.shutdown()`. `CacheTierConformance` checks an implementation.
+/// Any task may make any call at any time. A miss is never an error. The pipeline closes only the tiers that it opened
+/// itself. Close other tiers after `ImagePipeline.shutdown()`. `CacheTierConformance` checks an implementation.
 public protocol CacheTier: Sendable {
-    /// The name in reports and in `Cache-Status`; different from that of every other tier of the pipeline.
+    /// The name in reports and in `Cache-Status`. It must differ from the names of the pipeline's other tiers.
     var name: TierName { get }
 
-    /// The entry under a key, or what is known of it; nil if it is not there (any more).
+    /// Returns the entry under a key, or its description; nil if the tier does not contain the entry.
     ///
     /// Only a look-up of `.body` counts as an access to an original or a variant.
     func find(_ key: EntryKey, _ part: EntryPart) async throws(StoreError) -> FoundEntry?
 
-    /// Stores changes in order, in one transaction if the tier has any; without one, those before an error stay.
+    /// Stores changes in order, in one transaction if the tier has transactions. Otherwise, the changes before an error
+    /// stay.
     ///
-    /// A change is skipped, silently, if its source, or the original it belongs to, was purged since its mark, or if
-    /// there is no room for it. The purge and this check must not overlap: after a purge has returned, nothing that
-    /// carries an older mark becomes visible. A record may be kept without its body.
+    /// A change that does not fit in the tier is silently skipped. A record may be kept without its body. The pipeline
+    /// calls this method and `purge(_:)` one at a time, unless a call takes too long. It does not pass on changes that
+    /// are older than a matching purge.
     func store(_ changes: [EntryChange]) async throws(StoreError)
 
-    /// Removes everything that a selection covers, and voids changes whose marks are older. Its `mode` may ask for less
-    /// than that; a tier may always remove more.
-    func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult
+    /// Removes everything that a selection covers. Its `mode` may limit what to remove, but a tier may always remove
+    /// more.
+    func purge(_ selection: EntrySelection) async throws(StoreError) -> PurgeResult
 
-    /// Told of a purge that another machine has carried out (`PipelineConfiguration.fleet`), for a tier that both use: what it
-    /// knows of purges is old.
-    ///
-    /// - Returns: whether the tier was purged there; with false, the default, the pipeline purges it here too.
-    func wasPurgedElsewhere(_ selection: PurgeSelection) -> Bool
-
-    /// What was purged since a mark, by this or any other user of the tier; without a mark, nothing but the mark of now.
-    func purges(since mark: PurgeMark?) async throws(StoreError) -> PurgeLog
-
-    /// The mark of now, for a tier that knows it at once: work carries the mark of the moment it began. With nil, the
-    /// default, work carries the mark that `purges(since:)` told last, at most once a second, and is more often taken for
-    /// overtaken.
-    var currentMark: PurgeMark? { get }
-
-    /// What the tier holds and has done.
+    /// Returns the contents and counters of the tier.
     func statistics() async throws(StoreError) -> TierStatistics
 }
 
-extension CacheTier {
-    public var currentMark: PurgeMark? { nil }
-    public func wasPurgedElsewhere(_ selection: PurgeSelection) -> Bool { false }
+/// A tier that skips changes that are older than a matching purge: a change is skipped if its source, or the original
+/// that it belongs to, was purged since the change's mark. After a purge has returned, no entry with an older mark
+/// becomes visible.
+package protocol MarkedTier: CacheTier {
+    /// The current mark, for work that begins now. Reading it does not contact the tier.
+    var mark: PurgeMark { get }
+
+    /// Called after another machine has applied a purge (`PipelineConfiguration.fleet`). If both machines use this
+    /// tier, its knowledge of purges is now outdated.
+    ///
+    /// - Returns: whether the other machine purged this tier. If not, the pipeline purges the tier itself.
+    func wasPurgedElsewhere(_ selection: EntrySelection) -> Bool
+
+    /// Removes copies of this tier's entries from nearer tiers if a purge by another machine covers them.
+    func catchUp() async
 }
 
 /// The name of a tier.
 public struct TierName: Sendable, Hashable, CustomStringConvertible {
-    /// As `Cache-Status` and reports show it.
+    /// The name in `Cache-Status` and reports.
     public let description: String
 
     public init(_ name: String) { description = name }
 
-    /// Memory of this process.
+    /// The memory of this process.
     public static let memory = TierName("memory")
     /// The cache folder.
     public static let disk = TierName("disk")
@@ -66,97 +65,99 @@ public struct TierName: Sendable, Hashable, CustomStringConvertible {
     public static let remote = TierName("remote")
 }
 
-/// What an entry is stored under.
+/// The key of an entry.
 public enum EntryKey: Sendable, Hashable {
-    /// The records of a source: all selections that its `Vary` has led to, as one entry. Names are compared by their
-    /// bytes: two that Swift's strings call equal, such as é in two spellings, may be two sources.
+    /// The records of a source as one entry: one record for each selection that its `Vary` has led to. Names are
+    /// compared by their bytes, so names that are equal as Swift strings, such as é in two encodings, may be two
+    /// sources.
     case records(source: String)
     /// The body of an original, by the SHA-256 of its bytes.
     case original(String)
-    /// A variant by its key, and the digest of the original it was made from.
+    /// A variant, by its key and the digest of the original that it was rendered from.
     case variant(String, of: String)
 }
 
-/// How much of an entry a look-up wants.
+/// The part of an entry that a look-up returns.
 public enum EntryPart: Sendable, Hashable {
-    /// Whether it is there, and its metadata.
+    /// The metadata only.
     case description
     /// The metadata and the body.
     case body
 }
 
-/// What a look-up found.
+/// The result of a look-up.
 public enum FoundEntry: Sendable {
-    /// The records of a source, newest first; never empty.
+    /// The records of a source, newest first. The array is never empty.
     case records([OriginalRecord])
-    /// The body of an original; nil if only its description was wanted.
+    /// The body of an original; nil if only its description was requested.
     case original(EntryBody?)
-    /// A variant; without its bytes if only its description was wanted.
+    /// A variant; without its body if only its description was requested.
     case variant(VariantEntry, body: [UInt8]?)
 }
 
-/// A change to what a tier holds.
+/// A change to the contents of a tier.
 public struct EntryChange: Sendable {
-    /// What changes.
+    /// The kind of change.
     public enum Kind: Sendable {
-        /// Stores a record in place of the one with the same source and selecting fields, and its body; nil leaves the
-        /// body as it is.
+        /// Stores a record, replacing the record of the same selection (`OriginalRecord.hasSameSelection(as:)`), and
+        /// its body. A nil body leaves the stored body unchanged.
         case original(OriginalRecord, body: EntryBody?)
-        /// Replaces the fields and times of a record that is there; does nothing if it is not.
+        /// Replaces the header fields and times of a stored record. Has no effect if the record is not stored.
         case freshened(OriginalRecord)
-        /// Removes the record of a source with these selecting fields. Its body may go with it; its variants stay.
-        case removedRecord(source: String, selecting: [String: String?])
-        /// Stores a variant in place of the one under the same key. `source` is where its original came from, so that
+        /// Removes the record with the same source and selection. The tier may also remove its body. Its variants stay.
+        case removedRecord(OriginalRecord)
+        /// Stores a variant, replacing the variant under the same key. `source` is the source of its original, so that
         /// a purge of that source finds the variant.
         case variant(VariantEntry, body: [UInt8], source: String?)
     }
 
-    /// What changes.
+    /// The kind of change.
     public var kind: Kind
-    /// The tier's mark from when the work began whose result this is.
-    public var mark: PurgeMark
+    /// The tier's mark at the time when the work began.
+    package var mark: PurgeMark
 
-    public init(_ kind: Kind, mark: PurgeMark) {
+    /// Creates a change from work that begins now.
+    public init(_ kind: Kind) { self.init(kind, mark: PurgeMark(UInt64(Int.max))) }
+
+    package init(_ kind: Kind, mark: PurgeMark) {
         self.kind = kind
         self.mark = mark
     }
 }
 
-/// A moment in a tier's history of purges. Its number means something to that tier only, and never decreases.
-public struct PurgeMark: Sendable, Hashable, Comparable {
-    public let rawValue: UInt64
-
-    public init(_ rawValue: UInt64) { self.rawValue = rawValue }
-
-    public static func < (left: PurgeMark, right: PurgeMark) -> Bool { left.rawValue < right.rawValue }
-}
-
-/// How much a purge removes.
+/// The extent of a purge.
 public enum PurgeMode: String, Sendable, Hashable, CaseIterable {
-    /// Everything, at once.
+    /// Removes everything at once.
     case hard
-    /// Nothing: records are made stale. Each is answered with once more while it is validated behind the answer, or
-    /// validated first if its directives demand that (`no-cache`, `must-revalidate`, …).
+    /// Removes nothing, but makes records stale. Each record may be used one more time while it is validated in the
+    /// background. It is validated first if its directives require that (`no-cache`, `must-revalidate`, …).
     case soft
-    /// Variants only, at once; originals stay as they are.
+    /// Removes only variants, at once. Originals do not change.
     case variantsOnly
 }
 
-/// What a purge removes: the records of these sources, their bodies unless another source's record names them, and all
-/// variants of every digest these sources are known to have had.
-public struct PurgeSelection: Sendable, Hashable {
-    /// Names of sources.
-    public var sources: Set<String> = []
-    /// Further sources by prefix.
-    public var matching: SourceSelection?
-    /// Further originals that belong to these sources, although no record of the tier may say so.
-    public var digests: Set<String> = []
-    /// What to do with them.
-    public var mode = PurgeMode.hard
+/// The entries to purge. A purge removes the records of the selected sources, their bodies unless a record of a
+/// different source refers to them, and all variants of every digest that these sources are known to have had.
+public struct EntrySelection: Sendable, Hashable {
+    /// The names of the sources.
+    public package(set) var sources: Set<String> = []
+    /// Further sources, selected by prefix.
+    package var matching: SourceSelection?
+    /// Further originals of these sources, for which the tier may have no record.
+    public package(set) var digests: Set<String> = []
+    /// The kind of purge.
+    public package(set) var mode = PurgeMode.hard
 
     public init(
-        sources: Set<String> = [], matching: SourceSelection? = nil, digests: Set<String> = [],
-        mode: PurgeMode = .hard
+        sources: Set<String> = [], prefixes: [String] = [], digests: Set<String> = [], mode: PurgeMode = .hard
+    ) {
+        let matching = SourceSelection(prefixes: prefixes)
+        self.init(
+            sources: sources, matching: matching.prefixes.isEmpty ? nil : matching, digests: digests, mode: mode)
+    }
+
+    package init(
+        sources: Set<String> = [], matching: SourceSelection?, digests: Set<String> = [], mode: PurgeMode = .hard
     ) {
         self.sources = sources
         self.matching = matching
@@ -164,56 +165,47 @@ public struct PurgeSelection: Sendable, Hashable {
         self.mode = mode
     }
 
-    /// Removes nothing, and voids all work in flight, whatever its source: no source has this name.
-    static let workInFlight = PurgeSelection(sources: [""])
+    /// The prefixes of further sources, compared byte by byte.
+    public var prefixes: [String] { matching?.prefixes ?? [] }
+
+    var isEmpty: Bool { sources.isEmpty && digests.isEmpty && prefixes.isEmpty }
+
+    /// Returns whether a source is in `sources` or begins with one of the prefixes.
+    public func contains(_ source: String) -> Bool {
+        sources.contains(source) || matching?.contains(source) == true
+    }
+
+    /// A selection that removes nothing and invalidates all work in progress, whatever its source. No source has this
+    /// name.
+    static let workInFlight = EntrySelection(sources: [""])
 }
 
-/// What a purge removed.
+/// The entries that a purge removed.
 public struct PurgeResult: Sendable, Hashable {
-    /// Sources of which anything was stored.
+    /// The number of sources that had stored entries.
     public var sources = 0
-    /// Records removed; those made stale by a soft purge.
+    /// The number of records removed, or made stale by a soft purge.
     public var records = 0
-    /// Bodies of originals removed.
+    /// The number of bodies of originals removed.
     public var originals = 0
-    /// Variants removed.
+    /// The number of variants removed.
     public var variants = 0
-    /// Bytes of the bodies and variants removed.
+    /// The number of bytes in the removed bodies and variants.
     public var bytes = 0
-    /// Every digest the sources are known to have had, by which other tiers remove their variants.
+    /// All digests that the sources are known to have had. Other tiers use them to remove variants.
     public var digests: Set<String> = []
-    /// Work begun at an earlier mark no longer stores anything of these sources.
-    public var mark = PurgeMark(0)
-    /// Tiers that failed or did not answer in time. They may still hold what was to be purged; this process no longer
-    /// takes it from them.
+    /// The mark of the purge. Work that began at an earlier mark can no longer store entries of these sources.
+    package var mark = PurgeMark(0)
+    /// The tiers that failed or timed out. They may still contain purged entries, but this process no longer uses these
+    /// entries.
     public var unconfirmed: [TierName] = []
+    /// The purges that these tiers have not confirmed.
+    package var unconfirmedSelections: [EntrySelection] = []
 
     public init() {}
 }
 
-/// What was purged between two marks.
-public struct PurgeLog: Sendable, Hashable {
-    /// The later mark.
-    public var mark: PurgeMark
-    /// Sources and digests of originals; nil if they are no longer known or too many: treat everything as purged.
-    public var names: Set<String>?
-    /// Further sources by prefix; empty by default.
-    public var selections: [SourceSelection]
-
-    public init(mark: PurgeMark, names: Set<String>?, selections: [SourceSelection] = []) {
-        self.mark = mark
-        self.names = names
-        self.selections = selections
-    }
-
-    /// Whether nothing was purged.
-    var isEmpty: Bool { names?.isEmpty == true && selections.isEmpty }
-
-    /// The number of names beyond which it is faster to empty memory than to search it.
-    static let limit = 10_000
-}
-
-/// What a tier holds and has done. Kinds of entries without a budget of their own stay zero.
+/// The contents and counters of a tier. They stay zero for kinds of entries without a separate budget.
 public struct TierStatistics: Sendable, Hashable {
     /// Bodies of originals.
     public var originals = StoreCounters()
@@ -221,7 +213,7 @@ public struct TierStatistics: Sendable, Hashable {
     public var variants = StoreCounters()
     /// Records of originals.
     public var records = StoreCounters()
-    /// Decoded pixels, which memory alone holds.
+    /// Decoded pixels, which are stored in memory only.
     package var pixels = StoreCounters()
 
     public init(
@@ -234,20 +226,20 @@ public struct TierStatistics: Sendable, Hashable {
     }
 }
 
-/// A tier behind memory, and how far the pipeline relies on it.
+/// A tier behind memory, with the limits within which the pipeline uses it.
 public struct TierPlacement: Sendable {
     /// The tier.
     public var tier: any CacheTier
-    /// How long a request waits for a look-up before it counts as a miss; default 250 ms.
+    /// The time that a request waits for a look-up before it counts as a miss. Default 250 ms.
     public var deadline = Duration.milliseconds(250)
-    /// How long a store or a purge may take before it counts as failed; default 10 s.
+    /// The time after which a store or a purge counts as failed. Default 10 s.
     public var storeDeadline = Duration.seconds(10)
-    /// Calls in progress beyond which the tier is skipped. A call that ignores the cancellation at its deadline counts
-    /// until it returns. Default 64.
-    public var calls = 64
-    /// When a tier that keeps failing is skipped for a while; by default after 5 failures in a row, for 10 s.
+    /// The number of calls in progress above which the tier is skipped. A call that ignores its cancellation at the
+    /// deadline counts until it returns. Default 64.
+    public var maxConcurrentCalls = 64
+    /// When to skip a tier that keeps failing. By default, it is skipped for 10 s after 5 consecutive failures.
     public var breaker: BreakerConfiguration
-    /// Bytes that may wait to be stored; further changes are dropped and counted. Default 64 MB.
+    /// The maximum number of bytes waiting to be stored. Further changes are dropped and counted. Default 64 MB.
     public var queueBytes = 64 << 20
 
     public init(_ tier: any CacheTier) {

@@ -1,20 +1,21 @@
 public import HTTPCaching
+import PipelineSupport
 
-/// The metadata of an original, without its body; a record outlives the body.
-public struct OriginalRecord: Sendable, Hashable {
-    /// Normalised URL or the caller's source ID.
+/// The metadata of an original, without its body. A record outlives the body.
+public struct OriginalRecord: Sendable, Hashable, Codable {
+    /// The normalized URL, or the caller's source ID.
     public var source: String
-    /// Status, fields and times as received.
+    /// The status, header fields and times as received.
     public var response: StoredResponse
-    /// SHA-256 of the body, as 64 lower-case hexadecimal digits.
+    /// The SHA-256 of the body as 64 lower-case hexadecimal digits.
     public var digest: String
-    /// Bytes of the body.
+    /// The length of the body in bytes.
     public var length: Int
-    /// What the body is; nil if that is not known.
+    /// The format and dimensions of the body; nil if they are unknown.
     public var media: MediaDescription?
-    /// Milliseconds that fetching took.
+    /// The time that fetching took, in milliseconds.
     public var fetchMilliseconds: Double
-    /// The normalised URL that redirects led to; nil if there were none. Validators apply to that URL only.
+    /// The normalized URL that redirects led to; nil if there were no redirects. Validators apply to that URL only.
     public var finalURL: String?
 
     /// Whether the response is a redirect that was not followed.
@@ -22,7 +23,13 @@ public struct OriginalRecord: Sendable, Hashable {
         [301, 302, 303, 307, 308].contains(response.status) && response.fields.first("location") != nil
     }
 
-    /// The maximum number of records per source, one per selection that its `Vary` led to; the newest are kept.
+    /// Returns whether both records belong to the same source and to requests that its `Vary` does not distinguish. A
+    /// source has one record per selection.
+    public func hasSameSelection(as other: OriginalRecord) -> Bool {
+        ByteString(source) == ByteString(other.source) && response.selecting == other.response.selecting
+    }
+
+    /// The maximum number of records per source, one per selection that its `Vary` led to. The newest records are kept.
     static let selectionLimit = 16
 
     public init(
@@ -40,26 +47,26 @@ public struct OriginalRecord: Sendable, Hashable {
 }
 
 /// A stored variant without its body.
-public struct VariantEntry: Sendable, Hashable {
-    /// 64 hexadecimal digits: `CacheKey.variant` hashes everything that the body depends on.
+public struct VariantEntry: Sendable, Hashable, Codable {
+    /// The key, 64 hexadecimal digits. `CacheKey.variant` hashes everything that the body depends on.
     public var key: String
-    /// Digest of the original that the variant was made from.
+    /// The digest of the original that the variant was rendered from.
     public var originalDigest: String
-    /// SHA-256 of the body.
+    /// The SHA-256 of the body.
     public var digest: String
-    /// Bytes of the body.
+    /// The length of the body in bytes.
     public var length: Int
-    /// Format of the body.
+    /// The media type of the body.
     public var mediaType: String
-    /// Width in pixels.
+    /// The width in pixels.
     public var width: Int
-    /// Height in pixels.
+    /// The height in pixels.
     public var height: Int
-    /// Canonical recipe text, for people who inspect the cache.
+    /// The canonical recipe, for people who inspect the cache.
     public var recipe: String
-    /// CPU milliseconds that rendering it again would take.
+    /// The CPU time that rendering the variant again would take, in milliseconds.
     public var cost: Double
-    /// Creation time in Unix seconds.
+    /// The time of creation in Unix seconds.
     public var created: Double
 
     public init(
@@ -79,15 +86,15 @@ public struct VariantEntry: Sendable, Hashable {
     }
 }
 
-/// The content of a body as an index keeps it. The stores do not interpret it.
-public struct MediaDescription: Sendable, Hashable {
-    /// Media type, such as `image/jpeg`.
+/// A description of a body's content, which the index stores. The stores do not interpret it.
+public struct MediaDescription: Sendable, Hashable, Codable {
+    /// The media type, such as `image/jpeg`.
     public var type: String
-    /// Pixels.
+    /// The width in pixels.
     public var width: Int
-    /// Pixels.
+    /// The height in pixels.
     public var height: Int
-    /// Further numbers of the caller's, kept in order.
+    /// Further numbers that the caller defines, kept in order.
     public var details: [Int]
 
     public init(type: String, width: Int, height: Int, details: [Int] = []) {
@@ -98,19 +105,19 @@ public struct MediaDescription: Sendable, Hashable {
     }
 }
 
-/// Which tiers a request may fill. Reading is governed by the policy.
+/// The tiers that a request may fill. The policy controls reading.
 public struct StorageOptions: OptionSet, Sendable, Hashable {
-    /// One bit per tier.
+    /// The raw value, with one bit per tier.
     public let rawValue: Int
     public init(rawValue: Int) { self.rawValue = rawValue }
-    /// Keeps original and record in memory.
+    /// Keeps the original and its record in memory.
     public static let originalsInMemory = StorageOptions(rawValue: 1)
-    /// Keeps original and record on disk and in the tiers behind it.
+    /// Keeps the original and its record on disk and in the tiers behind it.
     public static let originalsOnDisk = StorageOptions(rawValue: 2)
     /// Keeps the variant in memory.
     public static let variantsInMemory = StorageOptions(rawValue: 4)
     /// Keeps the variant on disk and in the tiers behind it.
     public static let variantsOnDisk = StorageOptions(rawValue: 8)
-    /// Every tier; the default.
+    /// Uses every tier. This is the default.
     public static let all: StorageOptions = [.originalsInMemory, .originalsOnDisk, .variantsInMemory, .variantsOnDisk]
 }

@@ -1,11 +1,11 @@
 public import PipelineSupport
 
-/// The body of an entry: in memory, or in a file if it is long.
+/// The body of an entry, in memory or, if it is long, in a file.
 public enum EntryBody: Sendable {
     case bytes([UInt8])
     case file(SpooledBody)
 
-    /// Bytes of the body.
+    /// The length of the body in bytes.
     var count: Int {
         switch self {
         case .bytes(let bytes): bytes.count
@@ -13,7 +13,7 @@ public enum EntryBody: Sendable {
         }
     }
 
-    /// The bytes; nil if the disk fails. Reading a file blocks.
+    /// Returns the bytes; nil if the disk fails. Reading a file blocks.
     func read() -> [UInt8]? {
         switch self {
         case .bytes(let bytes): bytes
@@ -21,36 +21,35 @@ public enum EntryBody: Sendable {
         }
     }
 
-    /// CRC-32C over the 32 bytes of the body's digest and the body, so that it matches no other entry; nil if the disk
-    /// fails. Reading a file blocks.
+    /// Passes the body to `take` in pieces, in order, until `take` returns false. Returns false in that case, and if
+    /// the disk fails. Reading a file blocks.
+    func forEachPiece(_ take: (UnsafeRawBufferPointer) -> Bool) -> Bool {
+        switch self {
+        case .bytes(let bytes): bytes.withUnsafeBytes(take)
+        case .file(let file): file.forEachPiece(take)
+        }
+    }
+
+    /// Returns the CRC-32C over the 32 bytes of the body's digest and the body, so that it matches no other entry; nil
+    /// if the disk fails. Reading a file blocks.
     func checksum(of digest: DigestKey) -> UInt32? {
         var running = CRC32C()
         digest.withBytes { running.update($0) }
-        switch self {
-        case .bytes(let bytes):
-            bytes.withUnsafeBytes { running.update($0) }
-        case .file(let file):
-            let isWhole = file.forEachPiece { piece in
-                running.update(piece)
-                return true
-            }
-            if !isWhole { return nil }
+        let isWhole = forEachPiece { piece in
+            running.update(piece)
+            return true
         }
-        return running.value
+        return isWhole ? running.value : nil
     }
 
-    /// SHA-256 of the body; nil if the disk fails. A file is read in one pass, which blocks.
+    /// Returns the SHA-256 of the body; nil if the disk fails. A file is read in one pass, which blocks.
     package func digest() -> String? {
-        switch self {
-        case .bytes(let bytes): return sha256Hex(bytes)
-        case .file(let file):
-            var hash = SHA256()
-            let isWhole = file.forEachPiece { piece in
-                hash.update(piece)
-                return true
-            }
-            return isWhole ? hex(hash.finalize()) : nil
+        var hash = SHA256()
+        let isWhole = forEachPiece { piece in
+            hash.update(piece)
+            return true
         }
+        return isWhole ? hex(hash.finalize()) : nil
     }
 
     /// The error message if a file cannot be read back.

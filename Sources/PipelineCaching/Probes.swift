@@ -1,9 +1,8 @@
 import PipelineSupport
 
-// What the package Benchmarks measures. Programs have no use for these types, so they are no part of the public API.
+// Entry points for the Benchmarks package. Programs do not need these types, so they are not public.
 
-/// The tiers of a cache folder without a pipeline and without memory tiers, as `Benchmarks/run-hit-latency` measures
-/// them.
+/// The tiers of a cache folder, without a pipeline and without memory tiers, for `Benchmarks/run-hit-latency`.
 @_spi(Benchmarks) public final class DiskTierProbe: Sendable {
     private let tiers: Tiers
     private let marks: Tiers.Marks
@@ -19,7 +18,7 @@ import PipelineSupport
         marks = tiers.marks()
     }
 
-    /// Looks a variant up as the render stage does; returns whether it was found.
+    /// Looks up a variant like the render stage. Returns whether it was found.
     public func variant(_ key: String, of original: String) async -> Bool {
         await tiers.variant(key, of: original) != nil
     }
@@ -32,7 +31,7 @@ import PipelineSupport
     public func close() async { await tiers.close() }
 }
 
-/// A `DiskStore`, as `Benchmarks/run-stores` measures it.
+/// A `DiskStore` for `Benchmarks/run-stores`.
 @_spi(Benchmarks) public struct DiskStoreProbe: Sendable {
     private let store: DiskStore
 
@@ -43,12 +42,12 @@ import PipelineSupport
     public func statistics() throws(StoreError) -> TierStatistics { try store.statistics() }
     public func generationNow() throws(StoreError) -> UInt64 { try store.generationNow() }
 
-    /// Reads a variant with its body; returns whether it was there.
+    /// Reads a variant with its body. Returns whether it was found.
     public func readVariant(_ key: String, of original: String) throws(StoreError) -> Bool {
         try store.variant(key: key, of: original) != nil
     }
 
-    /// Reads the body of an original; returns whether it was there.
+    /// Reads the body of an original. Returns whether it was found.
     public func readOriginal(_ digest: String) throws(StoreError) -> Bool {
         try store.originalBody(digest: digest) != nil
     }
@@ -65,7 +64,7 @@ import PipelineSupport
 
     public func together(_ body: () throws(StoreError) -> Void) throws(StoreError) { try store.together(body) }
 
-    /// Evicts variants until no more than `entries` are left; returns how many were evicted.
+    /// Evicts variants until at most `entries` are left. Returns the number of evicted variants.
     public func trimVariants(to entries: Int) throws(StoreError) -> Int {
         var request = TrimRequest()
         request.tiers = [.variants]
@@ -78,7 +77,7 @@ import PipelineSupport
     public func close() { store.close() }
 }
 
-/// A `MemoryStore` of variants, as `Benchmarks/run-stores` measures it.
+/// A `MemoryStore` of variants for `Benchmarks/run-stores`.
 @_spi(Benchmarks) public struct MemoryStoreProbe: Sendable {
     private let store: MemoryStore<VariantEntry>
 
@@ -88,7 +87,7 @@ import PipelineSupport
         store.insert(entry, body: body, for: entry.key, cost: entry.cost, name: entry.originalDigest)
     }
 
-    /// Looks an entry up as a request does; returns whether it was there.
+    /// Looks up an entry like a request. Returns whether it was found.
     public func find(_ key: String) -> Bool { store.entry(for: key) != nil }
 
     public var counters: StoreCounters { store.counters }

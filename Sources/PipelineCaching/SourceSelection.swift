@@ -1,31 +1,33 @@
-/// Selects sources by prefixes of the names they are stored under.
+/// Selects sources by prefixes of the names that they are stored under.
 ///
-/// A stored name is the normalised URL, `file:` and the absolute path, or `id:` and the caller's own identifier.
-public struct SourceSelection: Sendable, Hashable {
-    /// Every selected name starts with one of these, compared byte by byte; there are no wildcards.
-    public let prefixes: [String]
+/// A stored name is the normalized URL, `file:` and the absolute path, or `id:` and the caller's own identifier.
+package struct SourceSelection: Sendable, Hashable {
+    /// The prefixes. A name is selected if it begins with one of them, compared byte by byte. There are no wildcards.
+    package let prefixes: [String]
 
-    /// Selects every stored name that starts with one of these, such as `photos:2026/`; empty prefixes are ignored.
-    public init(prefixes: [String]) { self.prefixes = prefixes.filter { !$0.isEmpty } }
+    /// Selects every stored name that begins with one of these prefixes, such as `photos:2026/`. Empty prefixes are
+    /// ignored.
+    package init(prefixes: [String]) { self.prefixes = prefixes.filter { !$0.isEmpty } }
 
     /// Selects the http and https URLs of a host, on any port. An IPv6 address is passed without brackets.
     package init(normalisedHost host: String) {
         let name = host.contains(":") ? "[\(host)]" : host
-        // In a normalised URL a slash, or the colon before the port, follows the host: no other host has such a prefix.
+        // In a normalized URL, the host is followed by a slash or by the colon before the port, so no other host has
+        // these prefixes.
         self.init(prefixes: ["http", "https"].flatMap { ["\($0)://\(name)/", "\($0)://\(name):"] })
     }
 
-    /// Whether a stored name is selected.
-    public func contains(_ name: String) -> Bool {
+    /// Returns whether a stored name is selected.
+    package func contains(_ name: String) -> Bool {
         prefixes.contains { name.utf8.starts(with: $0.utf8) }
     }
 
-    /// For each prefix, the half-open range of names that start with it, for searching an index. The upper bound is
-    /// bytes, since it need not be valid UTF-8.
+    /// The half-open range of names for each prefix, for searching an index. The upper bound consists of bytes, because
+    /// it need not be valid UTF-8.
     var ranges: [(from: String, below: [UInt8])] {
         prefixes.map { prefix in
             var below = Array(prefix.utf8)
-            // No overflow: UTF-8 never contains the byte 0xFF.
+            // This cannot overflow, because UTF-8 never contains the byte 0xFF.
             below[below.count - 1] += 1
             return (prefix, below)
         }
@@ -33,13 +35,13 @@ public struct SourceSelection: Sendable, Hashable {
 }
 
 /// A filter for sources: a source matches if it satisfies every criterion that is set.
-public struct SourceFilter: Sendable, Hashable {
-    /// A case-sensitive pattern for the whole stored name: `*` matches any text, slashes included, `?` one character,
-    /// and `[abc]` one of several.
-    public var pattern: String?
-    /// Matches names by prefix.
-    public var selection: SourceSelection?
+package struct SourceFilter: Sendable, Hashable {
+    /// A case-sensitive pattern for the complete stored name. `*` matches any text, including slashes, `?` matches one
+    /// character, and `[abc]` matches one of several characters.
+    package var pattern: String?
+    /// The prefixes of names that match.
+    package var selection: SourceSelection?
 
-    /// Matches every source.
-    public init() {}
+    /// Creates a filter that matches every source.
+    package init() {}
 }

@@ -1,56 +1,42 @@
 /// The event counters and the contents of one tier of a store.
 public struct StoreCounters: Sendable, Hashable {
-    /// Look-ups that found an entry.
+    /// The number of look-ups that found an entry.
     public var hits = 0
-    /// Look-ups that found none.
+    /// The number of look-ups that found no entry.
     public var misses = 0
-    /// Hits whose stored response was no longer fresh, so that the origin was contacted (on disk, records only).
+    /// The number of hits with a stale response, for which the origin was contacted (on disk, records only).
     public var stale = 0
-    /// Bytes of the bodies that hits returned (disk only).
+    /// The number of bytes in the bodies that hits returned (disk only).
     public var bytesSaved = 0
-    /// Milliseconds those bodies had cost (disk only): CPU time of rendering variants, duration of fetching originals.
+    /// The milliseconds that these bodies had cost (disk only): the CPU time for rendering variants and the duration of
+    /// fetching originals.
     public var millisecondsSaved = 0.0
-    /// Entries stored.
+    /// The number of stored entries.
     public var insertions = 0
-    /// Entries deleted to make room (not those removed by a purge or because they were damaged).
+    /// The number of entries deleted to make room, excluding purged and damaged entries.
     public var evictions = 0
-    /// Bodies refused because they exceed what the tier may hold.
+    /// The number of bodies refused because they exceed the tier's capacity.
     public var refused = 0
-    /// Entries that were found damaged and deleted.
+    /// The number of entries that were found damaged and deleted.
     public var corrupt = 0
-    /// Entries held now.
+    /// The current number of entries.
     public var entries = 0
-    /// Bytes charged for them now, bookkeeping included.
+    /// The bytes currently charged for the entries, including bookkeeping.
     public var bytes = 0
-    /// Bytes the tier may hold.
+    /// The maximum number of bytes in the tier.
     public var budget = 0
 
     public init(budget: Int = 0) { self.budget = budget }
 
-    /// Adds another's event counters; `entries`, `bytes` and `budget` stay as they are.
+    /// The event counters and their columns in the index, without `millisecondsSaved`.
+    static let events: [(column: String, path: any WritableKeyPath<StoreCounters, Int> & Sendable)] = [
+        ("hits", \.hits), ("misses", \.misses), ("stale", \.stale), ("insertions", \.insertions),
+        ("evictions", \.evictions), ("refused", \.refused), ("corrupt", \.corrupt), ("bytes_saved", \.bytesSaved),
+    ]
+
+    /// Adds the event counters of `other`. `entries`, `bytes` and `budget` do not change.
     mutating func add(_ other: StoreCounters) {
-        hits += other.hits
-        misses += other.misses
-        stale += other.stale
-        bytesSaved += other.bytesSaved
+        for event in Self.events { self[keyPath: event.path] += other[keyPath: event.path] }
         millisecondsSaved += other.millisecondsSaved
-        insertions += other.insertions
-        evictions += other.evictions
-        refused += other.refused
-        corrupt += other.corrupt
-    }
-
-    /// Counts one more hit and what it saved.
-    mutating func countHit(bytes: Int, milliseconds: Double) {
-        hits += 1
-        bytesSaved += bytes
-        millisecondsSaved += milliseconds
-    }
-
-    /// Takes back a hit whose body turned out to be damaged or missing.
-    mutating func takeBackHit(bytes: Int, milliseconds: Double) {
-        hits -= 1
-        bytesSaved -= bytes
-        millisecondsSaved -= milliseconds
     }
 }

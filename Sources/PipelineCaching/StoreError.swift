@@ -1,37 +1,38 @@
-/// Why a store could not do what it was asked. A miss is never an error.
+/// The reason why a store operation failed. A miss is never an error.
 public struct StoreError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What went wrong, stable across versions; members are only ever added.
-    public struct Code: Sendable, Hashable, CustomStringConvertible {
-        public let description: String
-        private init(_ description: String) { self.description = description }
+    /// The kind of failure. The values are stable, and later versions may add members.
+    public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+        public var description: String { rawValue }
 
-        /// The folder or a file in it cannot be created or opened, or belongs to another program.
-        public static let unavailable = Code("unavailable")
-        /// The folder was written by a newer version of this program; nothing was changed.
-        public static let newerVersion = Code("newerVersion")
-        /// The file system is full, or has less free space than the store is to leave; nothing was stored.
-        public static let full = Code("full")
-        /// Reading or writing failed; nothing was stored.
-        public static let io = Code("io")
+        /// The folder or a file in it cannot be created or opened, or belongs to a different program.
+        public static let unavailable = Code(rawValue: "unavailable")
+        /// A newer version of this program wrote the folder. Nothing was changed.
+        public static let newerVersion = Code(rawValue: "newerVersion")
+        /// The file system is full, or has less free space than the store must leave. The entry was not stored.
+        public static let full = Code(rawValue: "full")
+        /// Reading or writing failed. Nothing was stored.
+        public static let io = Code(rawValue: "io")
         /// Another process held the index longer than the busy timeout.
-        public static let busy = Code("busy")
+        public static let busy = Code(rawValue: "busy")
         /// The index is damaged and could not be rebuilt.
-        public static let damaged = Code("damaged")
+        public static let damaged = Code(rawValue: "damaged")
         /// A key or digest is not 64 lower-case hexadecimal digits, or a length does not match its body.
-        public static let invalid = Code("invalid")
-        /// The store did not answer within its deadline.
-        public static let timedOut = Code("timedOut")
-        /// The store was not asked: it keeps failing, or too many calls are in progress.
-        public static let skipped = Code("skipped")
+        public static let invalid = Code(rawValue: "invalid")
+        /// The store did not respond within its deadline.
+        public static let timedOut = Code(rawValue: "timedOut")
+        /// The store was not called, because it keeps failing or too many calls are in progress.
+        public static let skipped = Code(rawValue: "skipped")
         /// The store has been closed.
-        public static let closed = Code("closed")
+        public static let closed = Code(rawValue: "closed")
     }
 
-    /// What went wrong.
+    /// The kind of failure.
     public var code: Code
-    /// What happened and what would help.
+    /// The failure and how to fix it.
     public var message: String
-    /// The file or folder concerned; empty if there is none.
+    /// The path of the file or folder; empty if the failure concerns no file.
     public var path: String
 
     public init(_ code: Code, _ message: String, path: String = "") {

@@ -1,95 +1,110 @@
 public import PipelineSupport
 
-/// Settings for fetching. Every limit exists because an origin may be slow, broken or hostile.
+/// Settings for fetching. Every limit protects against origins that are slow, broken or hostile.
 public struct FetchConfiguration: Sendable, Hashable {
-    /// Concurrent transfers that receive; further ones wait. Default 16: enough to hide latency, few enough to be polite.
+    /// The maximum number of concurrent transfers that are receiving. Further transfers wait. Default 16: enough to
+    /// hide latency, and few enough to be polite.
     ///
-    /// Transfers that a second brought less than ten times `stallRate` do not count, nor does the first one of an origin
-    /// that has waited half a second. In all 32 times as many may be under way, at most 1,024 more than `slots`, and a
-    /// quarter of these in one network (/24 or /48). Beyond that the one that has been slow longest fails if an origin
-    /// without any waits, after a quarter of `headerSeconds`.
-    public var slots = 16
-    /// Concurrent transfers to one origin, slow ones included; further ones wait. Default 6, as browsers do.
-    public var perHost = 6
-    /// Seconds to resolve, connect and complete the TLS handshake. Default 4.
-    public var connectSeconds = 4.0
-    /// Seconds from the request to the head of its response. Default 10.
-    public var headerSeconds = 10.0
-    /// Seconds for a whole fetch, redirects included, waiting for a slot excluded. Default 15, for servers whose clients
-    /// wait. With 0 a transfer may take as long as it moves, in either direction: only `stallSeconds` ends it.
-    public var totalSeconds = 15.0
-    /// Seconds over which a body must arrive at `stallRate` on average. Default 5.
-    public var stallSeconds = 5.0
-    /// Bytes per second below which a body counts as stalled. Default 1000.
+    /// Slow transfers do not count. A transfer is slow if it received less than ten times `stallRate` in one second.
+    /// The first transfer of an origin does not count either if it has waited half a second. In total, 32 times as many
+    /// transfers may be in progress, but at most 1,024 more than this number, and at most a quarter of the total in one
+    /// network (/24 or /48). If the total is reached and an origin without any transfer is waiting, a transfer that has
+    /// been slow for a quarter of `headTimeout` fails.
+    public var maxConcurrentTransfers = 16
+    /// The maximum number of concurrent transfers per origin, including slow transfers. Further transfers wait. Default
+    /// 6, as in browsers.
+    public var maxConcurrentTransfersPerHost = 6
+    /// The time to resolve the host, connect and complete the TLS handshake. Default 4 seconds.
+    public var connectTimeout = Duration.seconds(4)
+    /// The time from sending the request to receiving the complete response header. Default 10 seconds.
+    public var headTimeout = Duration.seconds(10)
+    /// The time for a complete fetch with all redirects, excluding the wait for a slot. Default 15 seconds, because a
+    /// server's clients are waiting. If zero, a transfer may take any time while data moves in either direction. It
+    /// then ends only after `stallTimeout`.
+    public var totalTimeout = Duration.seconds(15)
+    /// The time over which the body must arrive at `stallRate` on average. Default 5 seconds.
+    public var stallTimeout = Duration.seconds(5)
+    /// The rate in bytes per second below which a body counts as stalled. Default 1000.
     public var stallRate = 1000
-    /// Redirects followed, each checked like a first request. Default 10, half of what browsers follow; 0 refuses any.
-    public var redirects = 10
-    /// The proxy that fetches go through, except to link-local addresses. Default nil: none.
+    /// The maximum number of redirects to follow. Each redirect is checked like a first request. Default 10, half of
+    /// what browsers follow. 0 refuses all redirects.
+    public var maxRedirects = 10
+    /// The proxy for all fetches except those to link-local addresses. Default nil: no proxy.
     public var proxy: FetchProxy?
-    /// The Unix socket that all requests go to, whatever their host; nil, the default, for the host's address.
+    /// The path of a Unix socket that receives all requests, whatever their host. Default nil: connect to the host's
+    /// address.
     package var unixSocket: String?
-    /// The largest body in bytes, counted as it arrives. Default 100 MB; a pipeline sets it to `limits.bytes`.
+    /// The size of the largest body in bytes, checked as the body arrives. Default 100 MB. A pipeline sets it to
+    /// `limits.bytes`.
     package var byteLimit = 100_000_000
-    /// The folder for bodies over `spoolBytes` while they arrive, in files without names; nil, the default, keeps them
-    /// in memory. An `ImagePipeline` uses its cache folder.
+    /// The folder for unnamed files that hold bodies larger than `maxBytesInMemory` while they arrive. Default nil:
+    /// bodies stay in memory. An `ImagePipeline` uses its cache folder.
     public var spoolFolder: String?
-    /// Bytes that files of bodies leave free on the file system of `spoolFolder`; what would leave less stays in memory.
-    /// An `ImagePipeline` uses the floor of its disk tiers (`disk.freeSpace`).
+    /// The number of bytes that must stay free on the file system of `spoolFolder`. A body that would leave less space
+    /// stays in memory. An `ImagePipeline` uses the floor of its disk tiers (`disk.freeSpace`).
     package var spoolFloor = 0
-    /// Bytes of a body kept in memory before the rest streams to a file. Default 4 MiB: most photographs stay below. A
-    /// transfer that begins while five times `slots` are under way keeps at most 256 KiB, so that all together take no
-    /// more than 550 MiB.
-    public var spoolBytes = 4 << 20
-    /// The most field lines in a head; further ones are a flood, and their cost grows faster than their number.
+    /// The number of bytes of a body that are kept in memory before the rest streams to a file. Default 4 MiB, which
+    /// most photographs do not exceed. A transfer that begins while at least five times `maxConcurrentTransfers` are in
+    /// progress keeps at most 256 KiB, so that all transfers together take no more than 550 MiB.
+    public var maxBytesInMemory = 4 << 20
+    /// The maximum number of field lines in a response header. A response with more lines is rejected, because the cost
+    /// of lines grows faster than their number.
     static let fieldLimit = 1000
-    /// Bytes of head, interim responses and trailers included. Default 256 KiB; libcurl accepts no line over 100 kB.
-    public var headByteLimit = 262_144
-    /// Bytes read of a redirect's body; the rest is not waited for. 64 KiB.
+    /// The maximum size of the response header in bytes, including interim responses and trailers. Default 256 KiB.
+    /// libcurl accepts no line longer than 100 kB.
+    public var maxHeadBytes = 262_144
+    /// The number of bytes read from the body of a redirect: 64 KiB. The rest is not awaited.
     static let redirectByteLimit = 65_536
-    /// The most interim responses (1xx) before the final one. 100; real origins send no more than two or three.
+    /// The maximum number of interim responses (1xx) before the final response: 100. Real origins send no more than two
+    /// or three.
     static let interimLimit = 100
-    /// Sources that may be contacted. Default all.
+    /// The sources that may be contacted. Default: all.
     public var sources = HostPolicy()
-    /// Fields, credentials and certificates for individual origins. Default none.
+    /// Header fields, credentials and certificates for individual origins. Default: none.
     public var hosts: [HostOrigin: HostSettings] = [:]
-    /// Requests per second to one origin, retries and redirects included; further ones wait, and no deadline counts
-    /// that time. 0, the default, means no limit.
-    public var rate = 0.0
-    /// When requests to an origin that keeps failing are rejected; nil for never.
+    /// The maximum number of requests per second to one origin, including retries and redirects. Further requests wait,
+    /// and no time limit includes that wait. Default 0: no limit.
+    public var maxRequestsPerSecond = 0.0
+    /// When to reject requests to an origin that keeps failing. If nil, requests are never rejected.
     public var breaker: BreakerConfiguration? = BreakerConfiguration()
-    /// Addresses beyond public ones that may be connected to. Default none.
-    public var allowPrivateAddresses = AddressRule.none
-    /// Whether HTTP/2 is used if TLS negotiates it. Default true; never over plain text.
+    /// Addresses beyond public addresses that connections may be made to. Default: none.
+    public var allowPrivateAddresses = AddressRule.publicOnly
+    /// Whether to use HTTP/2 if TLS negotiates it. HTTP/2 is never used over plain text. Default true.
     public var http2 = true
-    /// A PEM file with the certificate authorities to trust; nil, the default, uses the system's.
+    /// The path of a PEM file with the certificate authorities to trust. Default nil: the system's authorities.
     public var authoritiesFile: String?
-    /// The `User-Agent` sent. Default names this program.
+    /// The `User-Agent` field of each request. By default, it names this program.
     public var userAgent = "image-pipeline"
-    /// Appended to `CDN-Loop` in every request (RFC 8586), so that a server recognises its own; nil, the default, for
-    /// nothing.
+    /// The entry appended to `CDN-Loop` in every request (RFC 8586), so that a server recognizes its own requests.
+    /// Default nil: no entry.
     package var loopEntry: String?
-    /// Further attempts after a failed one (`RetryingTransport`); 0 for none. Default 2.
-    public var retries = 2
-    /// Seconds before the first retry, doubled for each after it, with jitter down to half. Default 0.2.
-    public var retrySeconds = 0.2
-    /// The longest `Retry-After` waited for, in seconds; a longer one ends the attempts. Default 5.
-    public var retryAfterLimitSeconds = 5.0
+    /// The maximum number of further attempts after a failed attempt (`RetryingTransport`). Default 2. 0 disables
+    /// retries.
+    public var maxRetries = 2
+    /// The time before the first retry, doubled for each further retry, with jitter down to half. Default 0.2 seconds.
+    public var retryDelay = Duration.milliseconds(200)
+    /// The longest `Retry-After` to wait for. A longer value ends the attempts. Default 5 seconds.
+    public var maxRetryAfter = Duration.seconds(5)
 
-    /// The most transfers under way.
+    // Transfers count time in seconds.
+    var connectSeconds: Double { connectTimeout.inSeconds }
+    var headerSeconds: Double { headTimeout.inSeconds }
+    var stallSeconds: Double { stallTimeout.inSeconds }
+    /// The total time in seconds; infinity without a limit.
+    var totalSeconds: Double { totalTimeout > .zero ? totalTimeout.inSeconds : .infinity }
+
+    /// Returns the maximum number of transfers in progress.
     static func transferLimit(slots: Int) -> Int { slots + min(31 * slots, 1024) }
 
-    /// The bytes of a body that an attempt must add to count as progress.
+    /// The number of body bytes that an attempt must add to count as progress.
     var leastProgress: Int { max(1, Int(Double(stallRate) * stallSeconds)) }
 
-    /// Seconds without an acknowledgement after which a connection fails: the longest limit of a transfer.
-    var acknowledgementSeconds: Double { min(max(headerSeconds, totalSeconds, 1), 86_400) }
+    /// The seconds without an acknowledgement after which a connection fails: the longest time limit of a transfer.
+    var acknowledgementSeconds: Double { min(max(headerSeconds, totalTimeout.inSeconds, 1), 86_400) }
 
-    /// `totalSeconds`, or infinity without a limit.
-    package var totalLimit: Double { totalSeconds > 0 ? totalSeconds : .infinity }
-
-    /// The defaults.
+    /// Creates a configuration with the defaults.
     public init() {}
 
-    /// The settings in `hosts` for the URL's origin.
+    /// Returns the settings in `hosts` for the URL's origin.
     func settings(for url: SourceURL) -> HostSettings? { hosts.isEmpty ? nil : hosts[HostOrigin(url)] }
 }

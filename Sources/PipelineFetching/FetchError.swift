@@ -1,59 +1,62 @@
-/// Why a fetch failed.
+/// The reason why a fetch failed.
 public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kind of failure. A struct with static members, so that adding one does not break callers.
-    public struct Code: RawRepresentable, Sendable, Hashable {
-        /// The name, as in `timeout`.
+    /// The kind of failure. Code is a struct with static members, so that adding a member does not break callers.
+    public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+        /// The name, such as `timeout`.
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
+        public var description: String { rawValue }
 
-        /// The address connected to is private, loopback or otherwise refused.
+        /// The address is private, loopback or refused for another reason.
         public static let refusedAddress = Code(rawValue: "refusedAddress")
-        /// `sources.allow` or `sources.deny` refuses the URL, or one that it redirects to.
+        /// `sources.allow` or `sources.deny` refuses the URL, or a URL that it redirects to.
         public static let refusedSource = Code(rawValue: "refusedSource")
         /// The origin has failed so often that the circuit breaker rejects requests to it for a while.
         public static let circuitOpen = Code(rawValue: "circuitOpen")
+        /// The program's own hook (`PipelineConfiguration.willSend`) threw an error, and the request was not sent.
+        public static let notSent = Code(rawValue: "notSent")
         /// The host has no address.
         public static let unresolvable = Code(rawValue: "unresolvable")
         /// The connection failed.
         public static let unreachable = Code(rawValue: "unreachable")
         /// Connecting took too long.
         public static let connectTimeout = Code(rawValue: "connectTimeout")
-        /// The head, or the whole fetch, took too long.
+        /// Receiving the response header, or the complete fetch, took too long.
         public static let timeout = Code(rawValue: "timeout")
-        /// The body all but stopped arriving.
+        /// The body arrived too slowly.
         public static let stalled = Code(rawValue: "stalled")
-        /// There is no such original.
+        /// The original does not exist.
         public static let missing = Code(rawValue: "missing")
         /// The body exceeds the limit.
         public static let tooLarge = Code(rawValue: "tooLarge")
-        /// More redirects than allowed, or a loop of them.
+        /// There were more redirects than allowed, or the redirects form a loop.
         public static let tooManyRedirects = Code(rawValue: "tooManyRedirects")
-        /// A redirect to an invalid URL, to a scheme other than http or https, or from https to http.
+        /// The redirect leads to an invalid URL, to a scheme other than http or https, or from https to http.
         public static let badRedirect = Code(rawValue: "badRedirect")
         /// The TLS handshake or the certificate failed.
         public static let tls = Code(rawValue: "tls")
-        /// The origin broke HTTP: contradictory lengths, malformed chunks, a response that was not asked for.
+        /// The origin violated HTTP: contradictory lengths, malformed chunks, or a response that was not requested.
         public static let protocolViolation = Code(rawValue: "protocolViolation")
         /// The body ended before its announced end.
         public static let truncated = Code(rawValue: "truncated")
-        /// The rest of an interrupted download does not match its beginning; the whole body has to be fetched again.
+        /// The rest of an interrupted download does not match its beginning. The complete body must be fetched again.
         public static let partMismatch = Code(rawValue: "partMismatch")
-        /// The caller cancelled, or the transport was shut down.
+        /// The caller cancelled the fetch, or the transport was shut down.
         public static let cancelled = Code(rawValue: "cancelled")
-        /// The transfer failed otherwise.
+        /// The transfer failed for another reason.
         public static let transport = Code(rawValue: "transport")
     }
 
     public let code: Code
-    /// What was fetched (without credentials), what happened, and what would help.
+    /// The source (without credentials), the failure, and how to fix it.
     public let message: String
-    /// What happened, for the log alone.
+    /// The failure in more detail, for the log only.
     package var logged: String?
-    /// The error of a program's own that this one stands for.
+    /// The program's own error that caused this error.
     package var cause: (any Error)?
     /// The part that had arrived, if the rest can be requested.
     var partial: PartialResponse?
-    /// The redirects that led to the request that failed.
+    /// The redirects that led to the failed request.
     var followed: FollowedRedirects?
 
     package init(_ code: Code, _ url: SourceURL, _ problem: String) {
@@ -61,7 +64,7 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
         message = "fetching \(url.redacted): \(problem)"
     }
 
-    /// - Parameter message: names what was fetched, without credentials.
+    /// - Parameter message: names the source, without credentials.
     public init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message
@@ -69,7 +72,7 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
 
     public var description: String { message }
 
-    /// Ignores `cause`, `partial` and `followed`, which say nothing about what went wrong.
+    /// Compares codes and messages. Ignores `cause`, `partial` and `followed`, which do not describe the failure.
     public static func == (a: FetchError, b: FetchError) -> Bool { a.code == b.code && a.message == b.message }
 
     public func hash(into hasher: inout Hasher) {
@@ -79,7 +82,7 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension FetchError {
-    /// The error for connections that policy refuses; its message names the setting that would allow them.
+    /// Returns the error for addresses that policy refuses. The message names the setting that would allow them.
     package static func refused(_ addresses: [IPAddress], _ url: SourceURL) -> FetchError {
         var named: [String] = []
         for address in addresses.map(\.description) where !named.contains(address) { named.append(address) }

@@ -1,22 +1,27 @@
 import HTTPCaching
 package import PipelineSupport
 
-/// Originals that a program has itself: rows of a database, encrypted files, a store of its own.
+/// Provides originals from a program's own storage, such as rows of a database or encrypted files.
 ///
-/// A pipeline asks it for the sources `NAME:PATH`, by the name in `PipelineConfiguration.providers`, and treats what it gives
-/// like the answer of an origin: stored, shared by all who want it, fresh for `maxAge`, and asked for again by version. Any
-/// task may call at any time; the pipeline cancels the task once no request waits for the original. As many calls run at a
-/// time as transfers (`fetch.slots`, 16 by default), and the most urgent request is next. A call that ignores its
-/// cancellation counts until it returns, or for `fetch.totalSeconds`.
+/// Register a provider under a name in `PipelineConfiguration.providers`. The pipeline then calls it for sources named
+/// `NAME:PATH`, and treats the result like an origin's response: it is stored, shared by all requests for the source,
+/// fresh for `maxAge`, and revalidated by version.
+///
+/// Calls can come from any task. The pipeline cancels a call once no request is waiting for the original. The number of
+/// concurrent calls is limited like transfers (`fetch.maxConcurrentTransfers`, 16 by default), and the most urgent
+/// request is next. A call that ignores its cancellation counts until it returns, or for `fetch.totalTimeout`.
 public protocol OriginalProvider: Sendable {
-    /// The original under a path, the text after `NAME:` (or `NAME://`, which is the same) as the request has it.
+    /// Returns the original for a path: the text after `NAME:` or `NAME://` (which are equivalent), exactly as in the
+    /// request.
     ///
-    /// - Parameter version: of the stored original, if there is one; answer `.unchanged` if it still holds.
-    /// - Throws: anything. The request fails with `fetchFailed` and this as its cause, unless a stale original may answer.
+    /// - Parameter version: the version of the stored original, if any. Return `.unchanged` if that version is still
+    ///   current.
+    /// - Throws: any error. The request fails with `fetchFailed` and this error as its cause, unless a stale original
+    ///   may be used.
     func original(_ path: String, unless version: String?) async throws -> ProvidedOriginal
 }
 
-/// What a provider answers.
+/// The result of a provider's call.
 public struct ProvidedOriginal: Sendable {
     enum Content: Sendable {
         case unchanged, missing
@@ -28,40 +33,42 @@ public struct ProvidedOriginal: Sendable {
     var version: String?
     var maxAge: Duration = .zero
 
-    /// The stored original still holds; it is fresh again for as long as it was at first.
+    /// The stored original is still current. It is fresh again for its original lifetime.
     public static let unchanged = ProvidedOriginal(content: .unchanged)
-    /// There is no such original: the request fails with `notFound`.
+    /// The original does not exist. The request fails with `notFound`.
     public static let missing = ProvidedOriginal(content: .missing)
 
-    /// An original in memory.
+    /// Returns an original in memory.
     ///
     /// - Parameters:
-    ///   - version: any text that changes with the bytes, such as a number, a date or a digest; nil, the default, if there is
-    ///     none: then the provider has to give all bytes whenever it is asked.
-    ///   - maxAge: for how long stored variants answer without asking the provider; nil, the default, to ask each time.
+    ///   - version: a string that changes with the bytes, such as a number, a date or a digest. Default nil: the
+    ///     provider must return all bytes on every call.
+    ///   - maxAge: how long stored variants are served without calling the provider. Default nil: the provider is
+    ///     called every time.
     public static func bytes(_ bytes: [UInt8], version: String? = nil, maxAge: Duration? = nil) -> ProvidedOriginal {
         ProvidedOriginal(content: .bytes(bytes), version: version, maxAge: maxAge ?? .zero)
     }
 
-    /// An original in a file, which the pipeline copies into its cache, and leaves alone. Otherwise as `bytes`.
+    /// Returns an original in a file. The pipeline copies the file into its cache and does not change it. For the other
+    /// parameters, see `bytes`.
     public static func file(_ path: String, version: String? = nil, maxAge: Duration? = nil) -> ProvidedOriginal {
         ProvidedOriginal(content: .file(path), version: version, maxAge: maxAge ?? .zero)
     }
 }
 
-/// Asks a provider as an origin is asked: versions are entity tags, `maxAge` is a `Cache-Control`.
+/// Calls a provider like an origin: versions are entity tags, and `maxAge` is a `Cache-Control` field.
 package struct ProviderTransport: Transport {
     private let provider: any OriginalProvider
     private let configuration: FetchConfiguration
     private let threads: OwnedThreads
     private let slots: CallSlots
 
-    /// - Parameter threads: for reading files, which blocks.
+    /// - Parameter threads: the threads that read files, which blocks.
     package init(_ provider: any OriginalProvider, _ configuration: FetchConfiguration, threads: OwnedThreads) {
         self.provider = provider
         self.configuration = configuration
         self.threads = threads
-        slots = CallSlots(configuration.slots)
+        slots = CallSlots(configuration.maxConcurrentTransfers)
     }
 
     package func fetch(
@@ -83,11 +90,11 @@ package struct ProviderTransport: Transport {
                     .protocolViolation, request.url,
                     "its provider answered `unchanged` without having been given a version")
             }
-            // The other fields of the stored original stay.
+            // The stored original keeps its other header fields.
             (response.status, response.fields) = (304, [HeaderField("ETag", Self.tag(known))])
         case .missing:
             (response.status, response.fields) = (404, [])
-            response.problem = "its provider has no such original"
+            response.problem = "its provider does not have this original"
         case .bytes(let bytes):
             try check(bytes.count, request)
             response.body = bytes
@@ -99,47 +106,26 @@ package struct ProviderTransport: Transport {
         return response
     }
 
-    /// What the provider answers within `totalSeconds`. One that does not heed its cancellation is not waited for.
+    /// Returns the provider's result within `totalTimeout`. Does not wait for a provider that ignores its cancellation.
     private func asked(_ url: SourceURL, _ version: String?) async throws(FetchError) -> ProvidedOriginal {
         guard await slots.enter() else { throw FetchError(.cancelled, url, "cancelled") }
-        let (answers, answer) = AsyncStream<Result<ProvidedOriginal, any Error>?>.makeStream()
-        let seconds = min(configuration.totalLimit, 1e9)
-        let clock = Task { [slots] in
-            try? await Task.sleep(for: .seconds(seconds))
-            answer.yield(nil)
-            slots.leave()
-        }
-        let call = Task { [provider] in
-            answer.yield(await Result { try await provider.original(url.path, unless: version) })
-            clock.cancel()
-        }
-        defer { call.cancel() }
-        for await result in answers {
-            switch result {
-            case .success(let original)?: return original
-            case nil:
-                throw FetchError(.timeout, url, "its provider took longer than \(seconds) s (fetch.totalSeconds)")
-            case .failure(let error)?:
-                if Task.isCancelled { break }
-                var failure = FetchError(.transport, url, "its provider failed: \(error)")
-                failure.cause = error
-                throw failure
-            }
-        }
-        throw FetchError(.cancelled, url, "cancelled")
+        return try await bounded(
+            url, "its provider", seconds: min(configuration.totalSeconds, 1e9), limit: "fetch.totalSeconds",
+            code: .transport, atEnd: { [slots] in slots.leave() }
+        ) { [provider] in try await provider.original(url.path, unless: version) }
     }
 
-    /// Copies a file as a body that arrives is written: beyond `spoolBytes` into a file of the cache's own, since the tiers
-    /// take over the files that they are given.
+    /// Copies a file in the same way as an arriving body is stored. A file larger than `maxBytesInMemory` is copied to
+    /// a file in the cache folder. A copy is needed because the tiers take over files that they receive.
     private func copy(
         _ path: String, to response: inout FetchedResponse, _ request: FetchRequest
     ) async throws(FetchError) {
-        let limit = request.byteLimit ?? configuration.byteLimit
+        let limit = request.maxBytes ?? configuration.byteLimit
         do throws(LocalFile.Failure) {
             let body = try await threads.result { [configuration] () throws(LocalFile.Failure) in
                 let file = try LocalFile.open(path, byteLimit: limit)
                 let body = BodyCollector(
-                    folder: configuration.spoolFolder, spoolBytes: configuration.spoolBytes,
+                    folder: configuration.spoolFolder, spoolBytes: configuration.maxBytesInMemory,
                     floor: configuration.spoolFloor)
                 guard file.body.forEachPiece(body.append), request.acceptsFile ? body.completeFile() : body.load()
                 else {
@@ -151,7 +137,7 @@ package struct ProviderTransport: Transport {
                 body.file == nil ? body.bytes : [], body.file, body.digest
             )
         } catch {
-            // Clients see the first message, and do not learn paths.
+            // Clients see only the first message, which contains no paths.
             var failure = FetchError(
                 error.isTooLarge ? .tooLarge : .transport, request.url,
                 error.isTooLarge ? "it is longer than limits.bytes, \(limit)" : "its provider's file: \(error.message)")
@@ -161,7 +147,7 @@ package struct ProviderTransport: Transport {
     }
 
     private func check(_ count: Int, _ request: FetchRequest) throws(FetchError) {
-        let limit = request.byteLimit ?? configuration.byteLimit
+        let limit = request.maxBytes ?? configuration.byteLimit
         guard count > limit else { return }
         throw FetchError(.tooLarge, request.url, "it has \(count) bytes; the limit (limits.bytes) is \(limit)")
     }
@@ -170,13 +156,13 @@ package struct ProviderTransport: Transport {
 
     // MARK: Versions
 
-    /// A strong entity tag (RFC 9110 §8.8.3), which cannot hold every text.
+    /// Returns a strong entity tag (RFC 9110 §8.8.3) for a version. A tag cannot contain every character.
     private static func tag(_ version: String) -> String {
         let bytes = version.utf8.flatMap { SourceURL.isUnreserved($0) ? [$0] : SourceURL.percentEncoded($0) }
         return "\"" + String(decoding: bytes, as: UTF8.self) + "\""
     }
 
-    /// The version of the first tag.
+    /// Returns the version in the first tag.
     private static func version(_ tags: String) -> String? {
         let parts = tags.split(separator: "\"", omittingEmptySubsequences: false)
         return parts.count < 3 ? nil : String(decoding: SourceURL.percentDecoded(String(parts[1])), as: UTF8.self)

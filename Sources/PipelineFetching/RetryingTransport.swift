@@ -2,20 +2,22 @@ import HTTPCaching
 import PipelineSupport
 import Synchronization
 
-/// Tries again what may succeed a moment later: failed connections, and 429, 502, 503, 504.
+/// Retries requests whose failure may be temporary: failed connections and statuses 429, 502, 503 and 504.
 ///
-/// `FetchConfiguration.retries` further attempts; the last answer is returned as it is. A `Retry-After` within the
-/// limit is waited for; a longer one ends the attempts. Redirects are not followed again. An interrupted body is resumed
-/// if its response has a strong `ETag` and a length: the rest is requested with `Range` and `If-Range` (RFC 9110
-/// §13.1.5, §14.2), and the whole body again if the rest does not match. Within `totalSeconds` only attempts that bring
-/// nothing new count. A body that passed that limit while it arrived is resumed by the next request for it.
+/// At most `FetchConfiguration.maxRetries` further attempts are made, and the last response is returned unchanged. A
+/// `Retry-After` within the limit is honored, and a longer one ends the attempts. Redirects are not followed again.
+///
+/// An interrupted body is resumed if its response has a strong `ETag` and a length. The rest is requested with `Range`
+/// and `If-Range` (RFC 9110 §13.1.5, §14.2). If the rest does not match, the complete body is requested again. Until
+/// `totalTimeout` has passed, an attempt that makes progress does not count as a retry. A body that was still arriving
+/// when that time ended is resumed by the next identical request.
 package final class RetryingTransport<Base: Transport>: Transport {
     private let base: Base
     private let configuration: FetchConfiguration
     private let parts = Mutex(InterruptedParts())
     private let pause: @Sendable (_ seconds: Double) async throws -> Void
 
-    /// - Parameter pause: how to wait between attempts; by default a sleep, which cancellation ends.
+    /// - Parameter pause: waits between attempts. The default is a sleep that ends on cancellation.
     package init(
         _ base: Base, configuration: FetchConfiguration,
         pause: @escaping @Sendable (_ seconds: Double) async throws -> Void = { seconds in
@@ -34,17 +36,17 @@ package final class RetryingTransport<Base: Transport>: Transport {
     ) async throws(FetchError) -> FetchedResponse {
         var attempt = 0
         var request = request
-        // Other fields may select another representation; these do not.
+        // Other header fields may select a different representation. These fields do not.
         var key = request
         (key.traceFields, key.onInterim, key.signature) = ([], nil, nil)
         let began = SystemClock.monotonic.seconds
         if request.method == "GET", let part = parts.withLock({ $0.take(key, now: began) }) {
             (request.resuming, request.followed) = (part.response, part.followed)
         }
-        // The most of the body that an attempt has left behind. A part that did not match counts, so that this ends.
+        // The largest body that an attempt has received. A part that did not match also counts, so that the loop ends.
         var most = request.resuming?.body.count ?? 0
-        // A request that may change state is sent only once (RFC 9110 §9.2.2). Putting an object twice is putting it once.
-        let retries = request.method == "GET" || request.isToStore ? configuration.retries : 0
+        // A request that may change state is sent only once (RFC 9110 §9.2.2). Putting an object is idempotent.
+        let retries = request.method == "GET" || request.isToStore ? configuration.maxRetries : 0
         let progress = retries > 0 ? onProgress.map(Self.neverBackwards) : onProgress
         while true {
             let outcome: Result<FetchedResponse, FetchError>
@@ -54,7 +56,8 @@ package final class RetryingTransport<Base: Transport>: Transport {
                     url: response.finalURL, urls: response.redirects, responses: response.redirectResponses)
                 outcome = .success(response)
             } catch {
-                // Kept across attempts that received nothing; dropped once the rest is known not to match.
+                // The part is kept across attempts that received nothing, and dropped once the rest is known not to
+                // match.
                 if error.code == .partMismatch { request.resuming = nil }
                 request.followed = error.followed
                 if let partial = error.partial {
@@ -62,7 +65,7 @@ package final class RetryingTransport<Base: Transport>: Transport {
                     let now = SystemClock.monotonic.seconds
                     if partial.body.count - most >= configuration.leastProgress {
                         most = partial.body.count
-                        if now - began < configuration.totalLimit { attempt = 0 }
+                        if now - began < configuration.totalSeconds { attempt = 0 }
                     }
                     if error.code == .timeout {
                         let until = now + InterruptedParts.seconds
@@ -88,7 +91,7 @@ package final class RetryingTransport<Base: Transport>: Transport {
         }
     }
 
-    /// Suppresses progress that an earlier attempt has already reported.
+    /// Returns an observer without reports of progress that an earlier attempt has already reported.
     private static func neverBackwards(
         _ report: @escaping @Sendable (_ received: Int, _ expected: Int?) -> Void
     ) -> @Sendable (_ received: Int, _ expected: Int?) -> Void {
@@ -97,32 +100,33 @@ package final class RetryingTransport<Base: Transport>: Transport {
     }
 }
 
-/// The highest count so far.
+/// The highest byte count so far.
 private final class ProgressMark: Sendable {
     private let most = Atomic(-1)
 
     func advances(to count: Int) -> Bool { most.max(count, ordering: .relaxed).oldValue < count }
 }
 
-/// Whether and when to try again.
+/// Decides whether and when to retry.
 enum RetryDelay {
     private static let statuses: Set<Int> = [429, 502, 503, 504]
     private static let codes: Set<FetchError.Code> = [
         .unresolvable, .unreachable, .connectTimeout, .transport, .truncated, .partMismatch,
     ]
 
-    /// Seconds to wait before the next attempt; nil if there should be none.
+    /// Returns the seconds to wait before the next attempt; nil if there should be no further attempt.
     ///
     /// - Parameters:
-    ///   - attempt: retries made so far; each doubles the delay.
-    ///   - canResume: whether the next attempt would request only the rest of the body, so that a stall is retried.
-    ///   - isToStore: whether a store answers, whose 500 says no more than that something failed inside.
-    ///   - jitter: 0.5…1, multiplies the delay so that many callers do not return at once.
+    ///   - attempt: the number of retries so far. Each doubles the delay.
+    ///   - canResume: whether the next attempt would request only the rest of the body. A stall is then retried.
+    ///   - isToStore: whether the server is an object store. An object store's 500 means only that it failed
+    ///     internally.
+    ///   - jitter: a factor for the delay, 0.5…1, so that many callers do not retry at the same time.
     static func seconds(
         after outcome: Result<FetchedResponse, FetchError>, attempt: Int, configuration: FetchConfiguration,
         jitter: Double, canResume: Bool = false, isToStore: Bool = false
     ) -> Double? {
-        let backoff = configuration.retrySeconds * Double(1 << min(attempt, 16)) * jitter
+        let backoff = configuration.retryDelay.inSeconds * Double(1 << min(attempt, 16)) * jitter
         switch outcome {
         case .failure(let error):
             return codes.contains(error.code) || (error.code == .stalled && (canResume || isToStore)) ? backoff : nil
@@ -137,7 +141,7 @@ enum RetryDelay {
             } else {
                 return backoff
             }
-            return asked <= configuration.retryAfterLimitSeconds ? max(asked, backoff) : nil
+            return asked <= configuration.maxRetryAfter.inSeconds ? max(asked, backoff) : nil
         }
     }
 }

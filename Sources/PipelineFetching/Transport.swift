@@ -1,110 +1,119 @@
 public import HTTPCaching
 public import PipelineSupport
 
-/// Fetches the originals of one scheme: http and https, files, or a program's own (`PipelineConfiguration.transports`).
+/// Fetches the originals of one scheme: http and https, files, or a scheme that a program adds
+/// (`PipelineConfiguration.transports`).
 ///
-/// It answers as an HTTP origin does: with a status, fields that say how long the answer is fresh (RFC 9111), and an
-/// entity tag by which it may be asked again. Any task may make any call at any time. The task is cancelled if no caller waits
-/// for the answer any more. `TransportConformance` checks an implementation.
+/// A transport responds like an HTTP origin: with a status, header fields that say how long the response is fresh (RFC
+/// 9111), and an entity tag for revalidation. Any task may make any call at any time. The task is cancelled once no
+/// caller is waiting for the response. `TransportConformance` checks an implementation.
 public protocol Transport: Sendable {
-    /// Whether originals are at hand, so that asking for one costs nothing worth saving; false by default.
+    /// Whether originals are available locally, so that fetching them costs nothing worth saving. Default false.
     ///
-    /// Such a transport is asked by every request, and what has the stored entity tag answers 304. Neither policies and
-    /// freshness nor remembered failures apply, no request field changes the answer, and no body is stored.
+    /// The pipeline calls such a transport for every request. The transport responds with 304 if the original still has
+    /// the stored entity tag. Policies, freshness and remembered failures do not apply, request fields do not affect
+    /// the response, and no body is stored.
     var isLocal: Bool { get }
-    /// Whether anything is to be looked up and stored of an original but its variants; true by default.
-    var keepsRecords: Bool { get }
 
-    /// Fetches one response, following redirects. Every status except 1xx is returned as a value: 404 or 410 if there is
-    /// no such original, 304 if the request's `If-None-Match` names its entity tag.
+    /// Fetches one response, following redirects. Every status except 1xx is returned as a value: 404 or 410 if the
+    /// original does not exist, and 304 if the request's `If-None-Match` contains its entity tag.
     ///
-    /// Throws `missing`, `tooLarge` beyond `byteLimit`, `cancelled`, or what else stands for an origin that failed.
+    /// Throws `missing`, `tooLarge` if the body exceeds `maxBytes`, `cancelled`, or another code if the origin failed.
     ///
-    /// - Parameter onProgress: called while the body arrives, on a thread that must not be blocked, with the bytes
-    ///   received and the length announced, if any.
+    /// - Parameter onProgress: called while the body arrives, on a thread that must not be blocked, with the number of
+    ///   bytes received and the announced length, if any.
     func fetch(
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse
 
-    /// Cancels what is running and stops the threads; nothing is fetched afterwards. May be called more than once.
+    /// Cancels running fetches and stops the threads. Later fetches fail. It may be called more than once.
     func shutdown() async
 }
 
 extension Transport {
     public var isLocal: Bool { false }
-    public var keepsRecords: Bool { true }
+
+    /// Whether records and originals are looked up and stored, rather than variants only.
+    package var keepsRecords: Bool { !(self is BytesTransport) }
 
     package func fetch(_ request: FetchRequest) async throws(FetchError) -> FetchedResponse {
         try await fetch(request, onProgress: nil)
     }
 }
 
-/// What is to be fetched.
+/// A request for one original.
 public struct FetchRequest: Sendable, Hashable {
-    /// The source, in normal form.
+    /// The source in normal form.
     public var url: SourceURL
-    /// `GET`, the default, or a method that may change state. Such a request is made once, on a connection of its own,
-    /// follows no redirect, and gets no fields from `HostSettings`: the caller supplies credentials.
+    /// The method: `GET`, the default, or a method that may change state. A request with such a method is sent only
+    /// once, on a separate connection. It follows no redirects and gets no fields from `HostSettings`: the caller
+    /// supplies credentials.
     public var method = "GET"
-    /// Sent with methods other than GET; empty by default.
+    /// The request body, sent with methods other than GET. Default empty.
     public var body: [UInt8] = []
-    /// Fields to send besides connection fields, which the transport writes. Credentials of the URL are included, so
-    /// that caching rules see `Authorization`.
+    /// The header fields to send, in addition to the connection fields that the transport writes. They include
+    /// credentials from the URL, so that the caching rules see `Authorization`.
     public var fields: [HeaderField]
-    /// Fields with the trace context, sent only to origins whose `HostSettings` ask for it; empty by default.
+    /// Header fields with the trace context. They are sent only to origins whose `HostSettings` enable them. Default
+    /// empty.
     package var traceFields: [HeaderField] = []
-    /// A byte limit for this request alone; nil uses the configured one.
-    public var byteLimit: Int?
-    /// Seconds in total for this request alone; nil uses the configured limit.
-    public var totalSeconds: Double?
-    /// Whether redirects are followed; if not, they come back as values like any other status. Default true.
+    /// The maximum size of the body in bytes, for this request only; nil uses the configured limit.
+    public var maxBytes: Int?
+    /// The total time for this request only; nil uses the configured limit.
+    public var timeout: Duration?
+    /// Whether redirects are followed. If not, they are returned as values like any other status. Default true.
     package var followsRedirects = true
     package var acceptsFile = false
-    /// Whether its conditions are those of a client, and not made of what is stored. Default false.
+    /// Whether the request's conditions come from a client rather than from a stored response. Default false.
     package var hasForeignCondition = false
     /// Called with interim responses (1xx except 100 and 101) as they arrive. Default nil.
     package var onInterim: InterimObserver?
-    /// What to sign the request with; nil, the default, for nothing.
+    /// Called before each request to the origin of `url`. Default nil.
+    package var willSend: RequestHook?
+    /// The data for signing the request. Default nil: the request is not signed.
     var signature: RequestSignature?
-    /// The source that `url` was made of, if it is another: policy judges that one.
+    /// The source that `url` was derived from, if different. Policy applies to this source.
     var source: SourceURL?
-    /// Whether the settings name the host, so that its address may be a private one. Default false.
+    /// Whether the settings name the host, so that it may have a private address. Default false.
     var isTrusted = false
-    /// Whether it goes to an object store, where a PUT may be repeated and a 500 is worth another attempt. Default false.
+    /// Whether the request goes to an object store. A PUT may then be repeated, and a 500 is retried. Default false.
     var isToStore = false
-    /// The beginning of the response that an earlier attempt received; only the rest is requested.
+    /// The beginning of the response, received by an earlier attempt. The request is for the rest only.
     var resuming: PartialResponse?
-    /// The redirects that an earlier attempt followed; the origin is asked where they led.
+    /// The redirects that an earlier attempt followed. The request goes directly to where they led.
     var followed: FollowedRedirects?
 
-    /// A request for `url`. Credentials in the URL become `Authorization` unless `fields` has one.
-    public init(url: SourceURL, fields: [HeaderField] = [], byteLimit: Int? = nil, totalSeconds: Double? = nil) {
+    /// Creates a request for `url`. Credentials in the URL become an `Authorization` field, unless `fields` contains
+    /// one.
+    public init(url: SourceURL, fields: [HeaderField] = [], maxBytes: Int? = nil, timeout: Duration? = nil) {
         self.url = url
         self.fields = fields
         if fields.first("authorization") == nil, let authorization = url.authorization {
             self.fields.append(authorization)
         }
-        self.byteLimit = byteLimit
-        self.totalSeconds = totalSeconds
+        self.maxBytes = maxBytes
+        self.timeout = timeout
     }
 }
 
-/// Redirects followed so far. A retry goes on where they led, so that it repeats one request instead of all.
+/// The redirects followed so far. A retry continues at the last one, so that it repeats one request instead of all of
+/// them.
 struct FollowedRedirects: Sendable, Hashable {
     /// The URL to request next.
     var url: SourceURL
-    /// The URLs that redirected, in order, the requested one first.
+    /// The URLs that redirected, in order, beginning with the requested URL.
     var urls: [SourceURL] = []
     /// Their responses, in the same order.
     var responses: [StoredResponse] = []
 
-    /// Whether they have led to another origin, even if they came back.
+    /// Whether a redirect has led to a different origin, even if a later one led back.
     var hasLeftOrigin: Bool { urls.contains { $0.origin != url.origin } }
 }
 
-/// Receives interim responses, such as 103 Early Hints, before the final one arrives. Equal to itself only.
+/// Receives interim responses, such as 103 Early Hints, before the final response arrives. Instances are equal only to
+/// themselves.
 package final class InterimObserver: Sendable, Hashable {
-    /// Called with status and end-to-end fields, on a thread that must not be blocked.
+    /// Called with the status and the end-to-end header fields, on a thread that must not be blocked.
     let report: @Sendable (_ status: Int, _ fields: [HeaderField]) -> Void
 
     package init(_ report: @escaping @Sendable (_ status: Int, _ fields: [HeaderField]) -> Void) {
@@ -116,37 +125,49 @@ package final class InterimObserver: Sendable, Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
+/// Completes a request just before it is sent. Instances are equal only to themselves.
+package final class RequestHook: Sendable, Hashable {
+    let complete: @Sendable (inout FetchRequest) async throws -> Void
+
+    package init(_ complete: @escaping @Sendable (inout FetchRequest) async throws -> Void) { self.complete = complete }
+
+    package static func == (a: RequestHook, b: RequestHook) -> Bool { a === b }
+
+    package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
+
 /// A complete response.
 public struct FetchedResponse: Sendable, Hashable {
-    /// 200…999.
+    /// The status, 200…999.
     public var status: Int
-    /// End-to-end fields in the order received, repeats kept.
+    /// The end-to-end header fields in the order received, including repeated fields.
     public var fields: [HeaderField]
-    /// The body as sent, without transfer coding but with content coding; empty if `file` holds it.
+    /// The body as sent, with any content coding but without transfer coding; empty if the body is in `file`.
     public var body: [UInt8]
-    /// The body, if it is in a file that no longer changes.
+    /// The body, if it is in a file. The file no longer changes.
     public var file: SpooledBody?
-    /// Unix seconds when the request that got this response was sent.
+    /// The time when the request was sent, in Unix seconds.
     public var requestTime: Double
-    /// Unix seconds when its head was complete.
+    /// The time when the response header was complete, in Unix seconds.
     public var responseTime: Double
-    /// The URL the response came from; after redirects it is not the requested one.
+    /// The URL that the response came from. It differs from the requested URL after redirects.
     public var finalURL: SourceURL
-    /// Wall time of the whole fetch, waiting for a slot excluded.
+    /// The wall-clock time of the complete fetch in milliseconds, excluding the wait for a slot.
     package var milliseconds = 0.0
-    /// The URLs that redirected, in order, the requested one first.
+    /// The URLs that redirected, in order, beginning with the requested URL.
     package var redirects: [SourceURL] = []
-    /// The responses of `redirects`, in the same order: what they say about caching limits how long the answer may be
+    /// The responses of `redirects`, in the same order. Their caching directives limit how long this response may be
     /// reused for the requested URL.
     package var redirectResponses: [StoredResponse] = []
-    /// SHA-256 of the body, as 64 lower-case hexadecimal digits, if the transport computed it while the body arrived.
+    /// The SHA-256 of the body as 64 lower-case hexadecimal digits, if the transport computed it while the body
+    /// arrived.
     package var digest: String?
-    /// What the transport knows of an error that the status does not say, and what would help, as a part of a sentence.
+    /// Details of an error that the status does not show, and how to fix the error, as part of a sentence.
     package var problem: String?
 }
 
 extension FetchedResponse {
-    /// A response that has arrived now, without redirects.
+    /// Creates a response that has just arrived, without redirects.
     public init(to request: FetchRequest, status: Int = 200, fields: [HeaderField] = [], body: [UInt8] = []) {
         let now = SystemClock.unix.seconds
         self.init(

@@ -1,4 +1,4 @@
-/// The transport without retries or a cache, fetching one URL, as `Benchmarks/run-fetch` measures it.
+/// A transport without retries or a cache that fetches one URL, for `Benchmarks/run-fetch`.
 @_spi(Benchmarks) public struct TransportProbe: Sendable {
     private let transport: CurlTransport
     private let url: SourceURL
@@ -8,6 +8,6 @@
         url = try SourceURL(text)
     }
 
-    /// Returns the body.
+    /// Fetches the URL and returns the body.
     public func fetch() async throws -> [UInt8] { try await transport.fetch(FetchRequest(url: url)).body }
 }

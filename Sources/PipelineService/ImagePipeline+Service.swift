@@ -2,13 +2,14 @@ public import Pipeline
 public import ServiceLifecycle
 
 extension ImagePipeline: Service {
-    /// Waits until the service group shuts down gracefully or cancels this task, then shuts the pipeline down.
+    /// Runs the pipeline as a service: waits until the service group shuts down gracefully or cancels this task, then
+    /// shuts down the pipeline.
     ///
-    /// Name the pipeline before the services that send it requests: a group shuts down in reverse order.
+    /// List the pipeline before the services that use it, because a service group shuts down in reverse order.
     public func run() async throws {
-        // Cancellation ends the wait as well, and is no error of the pipeline's.
+        // Cancellation also ends the wait, and is not an error.
         try? await gracefulShutdown()
-        // In a task of its own, since a cancelled one would cut short what is still to be stored.
+        // Shut down in a separate task, because cancelling the current task would interrupt pending writes.
         await Task { await shutdown() }.value
     }
 }

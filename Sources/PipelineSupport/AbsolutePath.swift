@@ -1,6 +1,6 @@
 import Glibc
 
-/// The absolute path, with `.` and `..` resolved by name; symbolic links are left as they are.
+/// Returns the absolute path, resolving `.` and `..` lexically. Symbolic links are not resolved.
 package func absolutePath(_ path: String) -> String {
     var full = path
     if path.utf8.first != UInt8(ascii: "/") {
@@ -15,12 +15,13 @@ package func absolutePath(_ path: String) -> String {
     return "/" + parts.joined(separator: "/")
 }
 
-// By bytes: to Swift, a slash and a combining mark after it, with which a name may begin, are one character.
+// These split by bytes. A name may begin with a combining mark, which Swift would join with the preceding slash into a
+// single character.
 extension String {
-    /// What stands between the slashes, without empty parts.
+    /// The components between slashes, without empty ones.
     package var pathParts: [Substring] { utf8.split(separator: UInt8(ascii: "/")).map { Substring($0) } }
 
-    /// What stands before the last slash, and what behind it; nil if there is no slash.
+    /// The parts before and after the last slash; nil if the string has no slash.
     package var splitAtLastSlash: (folder: String, name: String)? {
         guard let slash = utf8.lastIndex(of: UInt8(ascii: "/")) else { return nil }
         return (String(self[..<slash]), String(self[utf8.index(after: slash)...]))

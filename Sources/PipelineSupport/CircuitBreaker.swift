@@ -1,33 +1,35 @@
-/// When requests to an origin that keeps failing are rejected (setting `fetch.breaker`).
+/// Configures when requests to an origin that keeps failing are rejected (the `fetch.breaker` setting).
 public struct BreakerConfiguration: Sendable, Hashable {
-    /// Consecutive failures that open the breaker: failed connections, time-outs and 5xx. Default 20, which a page of
-    /// broken images does not reach and an outage reaches at once.
+    /// The number of consecutive failures that open the breaker: failed connections, timeouts and 5xx responses.
+    /// Default 20, which an outage reaches immediately but a page with broken images does not.
     public var failures = 20
-    /// Seconds for which the breaker stays open before one trial request; doubled each time the trial fails, up to
-    /// eight times this. Default 10.
-    public var seconds = 10.0
+    /// How long the breaker stays open before a trial request. The pause doubles each time the trial fails, up to eight
+    /// times this value. Default 10 s.
+    public var pause = Duration.seconds(10)
 
-    /// The defaults.
+    /// Creates a configuration with the defaults.
     public init() {}
 }
 
-/// Rejects requests to origins that keep failing: closed, open after consecutive failures, half open with one trial.
+/// Rejects requests to origins that keep failing. The breaker for an origin is closed, open after consecutive failures,
+/// or half open with one trial request.
 ///
-/// A value type that takes the time as a parameter; its owner locks it.
+/// A value type that takes the time as a parameter. The owner must synchronize access.
 package struct CircuitBreaker: Sendable {
     package enum Admission: Sendable, Hashable {
-        /// Send the request. A trial decides for all other requests, so its outcome must be recorded.
+        /// Send the request. The outcome of a trial decides for all other requests, so it must be recorded.
         case ask(isTrial: Bool)
-        /// Reject the request; the failures so far, and the seconds until a trial (0 while one is in progress).
+        /// Reject the request. The values are the number of failures so far, and the seconds until the next trial (0
+        /// while a trial is in progress).
         case refuse(failures: Int, seconds: Double)
     }
 
     package enum Outcome: Sendable {
-        /// The origin answered, even if with a 404.
+        /// The origin responded, even with an error such as 404.
         case answered
-        /// The origin was not reached, did not answer in time, broke off, or answered 5xx.
+        /// The origin could not be reached, timed out, closed the connection early, or responded with 5xx.
         case failed
-        /// The request ended for reasons unrelated to the origin.
+        /// The request ended for a reason unrelated to the origin.
         case unknown
     }
 
@@ -41,12 +43,14 @@ package struct CircuitBreaker: Sendable {
     private let configuration: BreakerConfiguration
     private var states: [String: State] = [:]
 
-    /// The most origins remembered: names come from requests, and memory must not grow with them.
+    /// The maximum number of origins remembered. Names come from requests, so memory must not grow with them.
     package static let mostOrigins = 4096
 
     package init(_ configuration: BreakerConfiguration) { self.configuration = configuration }
 
-    /// Whether to send a request to an origin at `now`, in seconds of any monotonic clock.
+    /// Decides whether to send a request to an origin.
+    ///
+    /// - Parameter now: the time in seconds on any monotonic clock.
     package mutating func admit(_ origin: String, now: Double) -> Admission {
         guard let state = states[origin], let until = state.opensUntil else { return .ask(isTrial: false) }
         guard now >= until, !state.hasTrial else {
@@ -56,7 +60,7 @@ package struct CircuitBreaker: Sendable {
         return .ask(isTrial: true)
     }
 
-    /// Records how an admitted request ended.
+    /// Records how an allowed request ended.
     package mutating func record(_ origin: String, _ outcome: Outcome, isTrial: Bool, now: Double) {
         switch outcome {
         case .answered:
@@ -66,9 +70,9 @@ package struct CircuitBreaker: Sendable {
         case .failed:
             var state = states[origin] ?? State()
             state.failures += 1
-            // Failures of requests that were in flight when the breaker opened do not prolong it.
+            // Requests that were in flight when the breaker opened may fail later. They do not extend the pause.
             if isTrial || (state.opensUntil == nil && state.failures >= max(configuration.failures, 1)) {
-                state.opensUntil = now + configuration.seconds * Double(1 << min(state.openings, 3))
+                state.opensUntil = now + configuration.pause / .seconds(1) * Double(1 << min(state.openings, 3))
                 state.openings += 1
                 state.hasTrial = false
             }
@@ -77,7 +81,7 @@ package struct CircuitBreaker: Sendable {
         }
     }
 
-    /// Makes room: forgets origins whose breaker is not open first, then all.
+    /// Makes room by forgetting origins with a closed breaker, or all origins if that is not enough.
     private mutating func forget(now: Double) {
         states = states.filter { ($0.value.opensUntil ?? 0) > now || $0.value.hasTrial }
         if states.count > Self.mostOrigins { states = [:] }

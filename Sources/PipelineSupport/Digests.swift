@@ -1,6 +1,6 @@
 import CCrypto
 
-/// SHA-256 (FIPS 180-4) of bytes that come in pieces; libcrypto computes it, with the processor's instructions for it.
+/// Computes SHA-256 (FIPS 180-4) incrementally. Uses libcrypto, which uses the processor's SHA instructions.
 package struct SHA256: Sendable {
     private var state = SHA256_CTX()
 
@@ -10,7 +10,7 @@ package struct SHA256: Sendable {
         SHA256_Update(&state, piece.baseAddress, piece.count)
     }
 
-    /// The digest's 32 bytes. The value is used up.
+    /// Returns the digest, 32 bytes, and consumes the value.
     package consuming func finalize() -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: Int(SHA256_DIGEST_LENGTH)) { bytes, count in
             SHA256_Final(bytes.baseAddress, &state)
@@ -25,13 +25,13 @@ package struct SHA256: Sendable {
     }
 }
 
-/// SHA-256 as 64 lower-case hexadecimal digits.
+/// Returns the SHA-256 as 64 lowercase hexadecimal digits.
 package func sha256Hex(_ bytes: [UInt8]) -> String { hex(SHA256.digest(of: bytes)) }
 
-/// SHA-256 of UTF-8 text, as 64 lower-case hexadecimal digits.
+/// Returns the SHA-256 of a UTF-8 string as 64 lowercase hexadecimal digits.
 package func sha256Hex(_ text: String) -> String { sha256Hex(Array(text.utf8)) }
 
-/// HMAC (RFC 2104) with SHA-256: 32 bytes.
+/// Returns the HMAC (RFC 2104) with SHA-256, 32 bytes.
 package func hmacSHA256(_ text: [UInt8], key: [UInt8]) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: Int(SHA256_DIGEST_LENGTH)) { bytes, count in
         HMAC(EVP_sha256(), key, Int32(key.count), text, text.count, bytes.baseAddress, nil)
@@ -39,7 +39,8 @@ package func hmacSHA256(_ text: [UInt8], key: [UInt8]) -> [UInt8] {
     }
 }
 
-/// MD5, which stores name and check objects by: no protection from anybody.
+/// Returns the MD5 of bytes, which object stores use in `ETag` and `Content-MD5`. MD5 gives no protection against
+/// attackers.
 package func md5(_ bytes: [UInt8]) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: Int(MD5_DIGEST_LENGTH)) { digest, count in
         MD5(bytes, bytes.count, digest.baseAddress)
@@ -47,7 +48,8 @@ package func md5(_ bytes: [UInt8]) -> [UInt8] {
     }
 }
 
-/// Whether they are equal. The time it takes tells their lengths alone, not where they differ.
+/// Whether two byte arrays are equal. The running time reveals only whether the lengths are equal, not where the bytes
+/// differ.
 package func areEqualInConstantTime(_ one: [UInt8], _ other: [UInt8]) -> Bool {
     one.count == other.count && CRYPTO_memcmp(one, other, one.count) == 0
 }

@@ -8,10 +8,10 @@ package func uninterrupted<Value: SignedInteger>(_ call: () -> Value) -> Value {
     }
 }
 
-/// Reads and writes of whole buffers. All block, and go on after a signal and after a part.
+/// Reads and writes complete buffers. All calls block, and continue after a signal or a partial transfer.
 package enum FileIO {
-    /// Reads until the buffer is full, the file ends or reading fails; returns the bytes read, and sets `errno` to 0
-    /// unless it failed.
+    /// Reads until the buffer is full, the file ends or an error occurs. Returns the number of bytes read. Sets `errno`
+    /// to 0 unless an error occurred.
     package static func fill(_ buffer: UnsafeMutableRawBufferPointer, from file: Int32, at offset: Int = 0) -> Int {
         var filled = 0
         while filled < buffer.count, let start = buffer.baseAddress {
@@ -26,7 +26,7 @@ package enum FileIO {
         return filled
     }
 
-    /// `count` bytes of a file; nil if it ends earlier, with `errno` 0, or cannot be read.
+    /// Returns `count` bytes of a file. Returns nil if the file is shorter, with `errno` 0, or cannot be read.
     package static func bytes(_ count: Int, of file: Int32, at offset: Int = 0) -> [UInt8]? {
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
@@ -38,7 +38,7 @@ package enum FileIO {
         return bytes.count == count ? bytes : nil
     }
 
-    /// Writes all bytes, at `offset` or else where the file stands; false, with `errno`, if that fails.
+    /// Writes all bytes, at `offset` or at the current file position. Returns false and sets `errno` if that fails.
     package static func write(_ bytes: UnsafeRawBufferPointer, to file: Int32, at offset: Int? = nil) -> Bool {
         var written = 0
         while written < bytes.count, let start = bytes.baseAddress {

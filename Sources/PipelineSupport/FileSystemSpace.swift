@@ -3,7 +3,7 @@ import Glibc
 /// The size of a file system and its free space, in bytes.
 package struct FileSystemSpace: Sendable, Hashable {
     package var total: Int
-    /// Bytes available to unprivileged processes.
+    /// The number of bytes available to unprivileged processes.
     package var free: Int
 
     package init(total: Int, free: Int) {
@@ -11,7 +11,8 @@ package struct FileSystemSpace: Sendable, Hashable {
         self.free = free
     }
 
-    /// The one that holds a folder, or will hold it once it is made; nil if `statvfs` fails.
+    /// Reads the space of the file system that contains a folder, or that will contain it once it is created. Returns
+    /// nil if `statvfs` fails.
     package init?(holding path: String) {
         var status = statvfs()
         var path = path[...]

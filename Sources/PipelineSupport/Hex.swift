@@ -1,7 +1,7 @@
-/// Lower-case hexadecimal digits, two a byte.
+/// Returns two lowercase hexadecimal digits per byte.
 package func hex(_ bytes: [UInt8]) -> String { bytes.withUnsafeBytes { hex($0) } }
 
-/// Lower-case hexadecimal digits, two a byte.
+/// Returns two lowercase hexadecimal digits per byte.
 package func hex(_ bytes: UnsafeRawBufferPointer) -> String {
     func digit(_ value: UInt8) -> UInt8 { value < 10 ? 0x30 + value : 0x61 + value - 10 }
     return String(unsafeUninitializedCapacity: bytes.count * 2) { text in
@@ -13,8 +13,8 @@ package func hex(_ bytes: UnsafeRawBufferPointer) -> String {
     }
 }
 
-/// The value of a hexadecimal digit of either case; nil for other bytes.
-package func hexValue(_ byte: UInt8) -> UInt8? {
+/// Returns the value of a hexadecimal digit, uppercase or lowercase; nil for any other byte.
+@inlinable package func hexValue(_ byte: UInt8) -> UInt8? {
     switch byte {
     case 0x30...0x39: byte - 0x30
     case 0x41...0x46: byte - 0x41 + 10
@@ -23,8 +23,9 @@ package func hexValue(_ byte: UInt8) -> UInt8? {
     }
 }
 
-/// Undoes percent-encoding exactly once; `+` stays a plus sign. nil for a `%` without two hexadecimal digits.
-package func percentDecoded(_ text: some StringProtocol) -> [UInt8]? {
+/// Decodes percent-encoding exactly once. A plus sign is not changed. Returns nil if `%` is not followed by two
+/// hexadecimal digits.
+@inlinable package func percentDecoded(_ text: some StringProtocol) -> [UInt8]? {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(text.utf8.count)
     var rest = text.utf8.makeIterator()

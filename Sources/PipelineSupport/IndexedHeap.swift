@@ -1,19 +1,20 @@
-/// A binary heap that finds its members by number, so that any of them can be changed or removed.
+/// A binary heap that finds its members by number, so that any member can be changed or removed.
 ///
-/// Each call takes at most a multiple of log n comparisons, and a removed member leaves nothing behind.
+/// Each call takes O(log n) comparisons. A removed member leaves nothing behind. Inlinable, so that other modules can
+/// specialize it for their own keys.
 package struct IndexedHeap<Key: Comparable> {
-    private var members: [(id: UInt64, key: Key)] = []
-    private var places: [UInt64: Int] = [:]
+    @usableFromInline var members: [(id: UInt64, key: Key)] = []
+    @usableFromInline var places: [UInt64: Int] = [:]
 
-    package init() {}
+    @inlinable package init() {}
 
-    package var count: Int { members.count }
-    package var isEmpty: Bool { members.isEmpty }
-    /// The member with the least key.
-    package var first: (id: UInt64, key: Key)? { members.first }
+    @inlinable package var count: Int { members.count }
+    @inlinable package var isEmpty: Bool { members.isEmpty }
+    /// The member with the smallest key.
+    @inlinable package var first: (id: UInt64, key: Key)? { members.first }
 
-    /// The key of a member; nil for other numbers. Setting it adds, moves or removes the member.
-    package subscript(id: UInt64) -> Key? {
+    /// The key of a member; nil if the number is not in the heap. Setting the key adds, moves or removes the member.
+    @inlinable package subscript(id: UInt64) -> Key? {
         get { places[id].map { members[$0].key } }
         set {
             switch (places[id], newValue) {
@@ -34,15 +35,15 @@ package struct IndexedHeap<Key: Comparable> {
         }
     }
 
-    /// Removes the member with the least key and returns its number.
-    package mutating func popFirst() -> UInt64? {
+    /// Removes the member with the smallest key and returns its number.
+    @inlinable package mutating func popFirst() -> UInt64? {
         guard let id = first?.id else { return nil }
         self[id] = nil
         return id
     }
 
-    /// Moves the member at a place towards the root or the leaves until its key is in order.
-    private mutating func settle(_ start: Int) {
+    /// Moves the member at an index toward the root or the leaves until its key is in order.
+    @inlinable mutating func settle(_ start: Int) {
         let member = members[start]
         var place = start
         while place > 0, member.key < members[(place - 1) / 2].key {
@@ -59,7 +60,7 @@ package struct IndexedHeap<Key: Comparable> {
         put(member, at: place)
     }
 
-    private mutating func put(_ member: (id: UInt64, key: Key), at place: Int) {
+    @inlinable mutating func put(_ member: (id: UInt64, key: Key), at place: Int) {
         members[place] = member
         places[member.id] = place
     }

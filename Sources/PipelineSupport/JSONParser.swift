@@ -1,4 +1,4 @@
-/// A value of a JSON text. Objects keep their members in the order written.
+/// A JSON value. Objects keep their members in the order in which they were written.
 package enum JSONValue: Sendable, Hashable {
     package struct Member: Sendable, Hashable {
         package var name: String
@@ -19,13 +19,14 @@ package enum JSONValue: Sendable, Hashable {
     case object([Member])
 }
 
-/// Reads one JSON text (RFC 8259).
+/// Parses a JSON text (RFC 8259).
 ///
-/// Strict: no comments, no trailing commas, no bytes after the value, no duplicate names, nesting at most 64. Numbers
-/// without fraction and exponent that fit an `Int` become `.int`, others `.double`. It exists because JSON is
-/// needed only for settings, manifests and purges, and loading Foundation would cost more than answering from the cache.
+/// The parser is strict: it rejects comments, trailing commas, bytes after the value, duplicate names, and nesting
+/// deeper than 64. Numbers without a fraction or exponent that fit in an `Int` become `.int`, others `.double`. JSON is
+/// needed only for settings, manifests and purges, and loading Foundation would cost more than answering from the
+/// cache.
 package struct JSONParser {
-    /// Why a text is malformed; `offset` is in bytes from 0.
+    /// The reason a text is malformed. `offset` is in bytes and starts at 0.
     package struct Malformed: Error, Sendable, Equatable, CustomStringConvertible {
         package var offset: Int
         package var message: String
@@ -38,7 +39,7 @@ package struct JSONParser {
 
     private init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// - Parameter bytes: UTF-8; what is not becomes replacement characters.
+    /// - Parameter bytes: UTF-8. Invalid sequences become replacement characters.
     package static func parse(_ bytes: [UInt8]) throws(Malformed) -> JSONValue {
         var reader = JSONParser(bytes)
         let value = try reader.value(depth: 0)
@@ -114,7 +115,7 @@ package struct JSONParser {
 
     private mutating func digits() -> Int {
         let start = at
-        while let byte = next, (0x30...0x39).contains(byte) { at += 1 }
+        while let byte = next, byte.isDigit { at += 1 }
         return at - start
     }
 

@@ -1,11 +1,12 @@
-/// Writes a JSON object with its members in the order they were added, so that report lines can be compared as text.
+/// Writes a JSON object with its members in the order in which they were added, so that lines of reports can be
+/// compared as strings.
 package struct JSONText: Sendable {
     private var text = "{"
     private var isEmpty = true
 
     package init() {}
 
-    /// Adds a member whose value is JSON text already.
+    /// Adds a member with a value that is already JSON.
     package mutating func add(_ name: String, raw value: String) {
         if !isEmpty { text += "," }
         isEmpty = false
@@ -14,17 +15,17 @@ package struct JSONText: Sendable {
         text += value
     }
 
-    /// Adds a text member; nil adds nothing.
+    /// Adds a string; nil adds nothing.
     package mutating func add(_ name: String, _ value: String?) {
         if let value { add(name, raw: Self.quoted(value)) }
     }
 
-    /// Adds a whole number; nil adds nothing.
+    /// Adds an integer; nil adds nothing.
     package mutating func add(_ name: String, _ value: Int?) {
         if let value { add(name, raw: String(value)) }
     }
 
-    /// Adds true or false; nil adds nothing.
+    /// Adds a Boolean; nil adds nothing.
     package mutating func add(_ name: String, _ value: Bool?) {
         if let value { add(name, raw: value ? "true" : "false") }
     }
@@ -34,23 +35,23 @@ package struct JSONText: Sendable {
         if let value { add(name, raw: Self.number(value)) }
     }
 
-    /// Adds a list of texts.
+    /// Adds an array of strings.
     package mutating func add(_ name: String, texts: [String]) {
         add(name, raw: "[" + texts.map(Self.quoted).joined(separator: ",") + "]")
     }
 
-    /// Adds an object that the closure fills.
+    /// Adds an object with the members that the closure adds.
     package mutating func add(_ name: String, with object: (inout JSONText) -> Void) {
         var inner = JSONText()
         object(&inner)
         add(name, raw: inner.closed)
     }
 
-    /// The finished object.
+    /// The complete object.
     package var closed: String { text + "}" }
 
-    /// A JSON string with its quotes. It escapes what RFC 8259 §7 requires and every other control character, because
-    /// those could control a terminal.
+    /// Returns a JSON string with its quotes. Escapes the characters required by RFC 8259 §7 and all other control
+    /// characters, because these could control a terminal.
     package static func quoted(_ value: String) -> String {
         var result = "\""
         result.reserveCapacity(value.utf8.count + 2)
@@ -72,14 +73,15 @@ package struct JSONText: Sendable {
         return result + "\""
     }
 
-    /// A number as JSON; infinity and NaN, which JSON cannot represent, become null. Whole numbers carry no fraction.
+    /// Returns a number as JSON. Infinity and NaN, which JSON cannot represent, become null. Integral values have no
+    /// fraction.
     package static func number(_ value: Double) -> String {
         guard value.isFinite else { return "null" }
         if value == value.rounded(), abs(value) < 9_007_199_254_740_992 { return String(Int(value)) }
         return value.description
     }
 
-    /// A number rounded to thousandths, enough for measured times.
+    /// Returns a number rounded to thousandths, which is precise enough for measured times.
     package static func thousandths(_ value: Double) -> String {
         number((value * 1000).rounded() / 1000)
     }

@@ -1,9 +1,9 @@
-/// The order in which people expect names: `a2` before `a10`, `B` between `a` and `c`.
+/// Orders names as people expect: `a2` before `a10`, and `B` between `a` and `c`.
 package enum NaturalOrder {
     /// Whether the first name comes before the second.
     ///
-    /// Runs of digits are compared by value, ASCII letters without regard to case, everything else by its bytes. Names that
-    /// are equal so far are ordered by their bytes, so that two different names always have an order.
+    /// Runs of digits are compared by value, ASCII letters case-insensitively, and everything else by its bytes. Names
+    /// that are equal by these rules are ordered by their bytes, so that two different names always have an order.
     package static func precedes(_ first: some Collection<UInt8>, _ second: some Collection<UInt8>) -> Bool {
         let result = first.withContiguousStorageIfAvailable { first in
             second.withContiguousStorageIfAvailable { precedes(first, $0) }
@@ -11,11 +11,11 @@ package enum NaturalOrder {
         return (result ?? nil) ?? precedes(Array(first), Array(second))
     }
 
-    /// Not generic: sorting a folder of 100,000 names calls it 1.7 million times.
+    /// Not generic, because sorting a folder with 100,000 names calls this 1.7 million times.
     package static func precedes(_ first: UnsafeBufferPointer<UInt8>, _ second: UnsafeBufferPointer<UInt8>) -> Bool {
         var (a, b) = (0, 0)
         while a < first.count, b < second.count {
-            if isDigit(first[a]), isDigit(second[b]) {
+            if first[a].isDigit, second[b].isDigit {
                 let (left, right) = (number(in: first, at: a), number(in: second, at: b))
                 if left.count != right.count { return left.count < right.count }
                 for (x, y) in zip(left, right) where first[x] != second[y] { return first[x] < second[y] }
@@ -30,16 +30,14 @@ package enum NaturalOrder {
         return isOver.0 == isOver.1 ? first.lexicographicallyPrecedes(second) : isOver.0
     }
 
-    /// The digits of a number from `start` on, without leading zeros.
+    /// Returns the range of the digits of the number at `start`, without leading zeros.
     private static func number(in name: UnsafeBufferPointer<UInt8>, at start: Int) -> Range<Int> {
         var first = start
         while first < name.count, name[first] == UInt8(ascii: "0") { first += 1 }
         var end = first
-        while end < name.count, isDigit(name[end]) { end += 1 }
+        while end < name.count, name[end].isDigit { end += 1 }
         return first..<end
     }
-
-    private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 
     private static func lowercase(_ byte: UInt8) -> UInt8 {
         (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte

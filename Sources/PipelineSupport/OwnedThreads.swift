@@ -1,14 +1,14 @@
 import Glibc
 
-/// A few threads of our own for calls that block (libvips, SQLite, files), so that they do not block threads of the
+/// A few threads for calls that block (libvips, SQLite, files), so that these do not block threads of Swift's
 /// cooperative pool.
 ///
-/// Jobs start in the order given; callers bound how much they submit. The threads end after the last job once this
-/// value is released, or with `stop()`.
+/// Jobs start in the order submitted. Callers must bound how many they submit. The threads exit after the last job once
+/// this value has been released, or when `stop()` is called.
 package final class OwnedThreads: Sendable {
     private let queue = JobQueue()
 
-    /// `atEnd` runs on each thread as its last call.
+    /// - Parameter atEnd: called on each thread before it exits.
     package init(count: Int, atEnd: @escaping @Sendable () -> Void = {}) {
         for _ in 0..<count {
             queue.opened()
@@ -23,24 +23,24 @@ package final class OwnedThreads: Sendable {
 
     deinit { queue.close() }
 
-    /// Runs `job` on one of the threads and returns what it returns.
-    package func run<Value: Sendable>(_ job: @escaping @Sendable () -> Value) async -> Value {
+    /// Runs `job` on one of the threads and returns its result.
+    @inlinable package func run<Value: Sendable>(_ job: @escaping @Sendable () -> Value) async -> Value {
         await withCheckedContinuation { continuation in
             submit { continuation.resume(returning: job()) }
         }
     }
 
-    /// Runs a job that may throw on one of the threads.
-    package func result<Value: Sendable, Failure: Error>(
+    /// Runs a throwing job on one of the threads and returns its result.
+    @inlinable package func result<Value: Sendable, Failure: Error>(
         _ job: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
         try await run { Result { () throws(Failure) in try job() } }.get()
     }
 
-    /// Whether the system could start none of the threads.
+    /// Whether the system could not start any of the threads.
     package var isEmpty: Bool { queue.isEmpty }
 
-    /// Queues a job; after a stop, or if there are no threads, it runs at once on the caller's thread.
+    /// Queues a job. After `stop()`, or if there are no threads, the job runs immediately on the caller's thread.
     package func submit(_ job: @escaping @Sendable () -> Void) {
         if !queue.append(job) { job() }
     }
@@ -48,8 +48,8 @@ package final class OwnedThreads: Sendable {
     /// Returns when no job is waiting or running.
     package func drain() { queue.drain() }
 
-    /// Drains, then stops the threads and waits for them to end. A job of these threads cannot wait for its own end:
-    /// if one calls this, the threads end after their last job.
+    /// Drains the queue, then stops the threads and waits for them to exit. A job on these threads cannot wait for its
+    /// own end; if a job calls this method, the threads exit after their last job.
     package func stop() {
         if queue.isRunHere { return queue.close() }
         queue.drain()
@@ -57,13 +57,14 @@ package final class OwnedThreads: Sendable {
         queue.waitForEnd()
     }
 
-    /// Closes the queue and returns once the last thread has ended, without blocking the calling thread.
+    /// Closes the queue and returns after the last thread has exited, without blocking the calling thread.
     package func stopped() async {
         await withCheckedContinuation { continuation in queue.close { continuation.resume() } }
     }
 }
 
-/// Starts a thread that ends with `body`; false, with `errno`, if the system cannot create one.
+/// Starts a thread that runs `body` and then exits. Returns false and sets `errno` if the system cannot create a
+/// thread.
 package func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
     var thread = pthread_t()
     let context = Unmanaged.passRetained(ThreadBody(body))
@@ -88,19 +89,19 @@ private final class ThreadBody: Sendable {
     init(_ body: @escaping @Sendable () -> Void) { self.body = body }
 }
 
-/// Jobs in the order given, for the threads that call `runAll`.
-// @unchecked Sendable: everything mutable is touched only with `mutex` held.
+/// Jobs in the order submitted, for the threads that call `runAll`.
+// @unchecked Sendable: all mutable state is accessed only while holding `mutex`.
 package final class JobQueue: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    /// Signals that jobs arrived or the queue was closed.
+    /// Signals that a job has arrived or the queue has been closed.
     private let arrived = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    /// Signals that no job waits or runs any more, or that a thread has ended.
+    /// Signals that no job is waiting or running any more, or that a thread has exited.
     private let settled = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var jobs: [@Sendable () -> Void] = []
     private var head = 0
     private var running = 0
     private var threads = 0
-    /// The threads within `runAll`.
+    /// The threads that are in `runAll`.
     private var runners: [pthread_t] = []
     private var isClosed = false
     private var atEnd: [@Sendable () -> Void] = []
@@ -111,7 +112,7 @@ package final class JobQueue: @unchecked Sendable {
         pthread_cond_init(settled, nil)
     }
 
-    /// The threads retain the queue, so by now all have ended.
+    /// The threads retain the queue, so all of them have exited.
     deinit {
         pthread_cond_destroy(settled)
         pthread_cond_destroy(arrived)
@@ -123,13 +124,13 @@ package final class JobQueue: @unchecked Sendable {
 
     var isEmpty: Bool { locked { threads == 0 } }
 
-    /// Whether the calling thread runs the jobs of this queue.
+    /// Whether the calling thread runs jobs of this queue.
     var isRunHere: Bool {
         let here = pthread_self()
         return locked { runners.contains { pthread_equal($0, here) != 0 } }
     }
 
-    /// Announces a thread.
+    /// Registers a thread.
     package func opened() { locked { threads += 1 } }
 
     func ended() {
@@ -155,19 +156,19 @@ package final class JobQueue: @unchecked Sendable {
         }
     }
 
-    /// False if no thread would run the job.
+    /// Adds a job. Returns false if no thread would run it.
     package func append(_ job: @escaping @Sendable () -> Void) -> Bool {
         let isTaken = locked {
             guard !isClosed, threads > 0 else { return false }
             jobs.append(job)
             return true
         }
-        // Signal after releasing the mutex, or the woken thread would have to wait for it.
+        // Signal after releasing the mutex; otherwise the woken thread would have to wait for it.
         if isTaken { pthread_cond_signal(arrived) }
         return isTaken
     }
 
-    /// The next job once there is one; nil once the queue is closed and empty.
+    /// Waits for the next job. Returns nil when the queue is closed and empty.
     ///
     /// - Parameter hasRun: whether the thread has just finished a job.
     private func next(after hasRun: Bool) -> (@Sendable () -> Void)? {
@@ -192,7 +193,9 @@ package final class JobQueue: @unchecked Sendable {
         }
     }
 
-    /// - Parameter end: called once the last thread has run its last job; at once if there are no threads.
+    /// Closes the queue. Jobs that are already queued still run.
+    ///
+    /// - Parameter end: called after the last thread has run its last job; called immediately if there are no threads.
     package func close(_ end: (@Sendable () -> Void)? = nil) {
         let isOver = locked {
             isClosed = true

@@ -1,29 +1,31 @@
 import Glibc
 import Synchronization
 
-/// A body in a file, accessed through its descriptor alone: it takes no memory, and a file that was never given a name
-/// disappears with the value or with the process.
+/// A body in a file, accessed only through a descriptor. It uses no memory. A file without a name disappears with this
+/// value or with the process.
 public final class SpooledBody: Sendable, Hashable {
-    /// Open for reading, valid for as long as the value. Use `pread` or map it; its file position is unspecified.
+    /// The descriptor, open for reading and valid for as long as this value. Use `pread` or map the file; the file
+    /// position is unspecified.
     public let descriptor: Int32
     private let length: Atomic<Int>
 
-    /// Bytes read at a time by `forEachPiece`.
+    /// The number of bytes that `forEachPiece` reads at a time.
     private static let pieceBytes = 262_144
 
-    /// Bytes of the body.
+    /// The length of the body in bytes.
     public var count: Int { length.load(ordering: .acquiring) }
 
-    /// Creates a file in a folder, to be written; nil if that fails.
+    /// Creates a file in a folder for writing. Returns nil if that fails.
     package init?(folder: String) {
         length = Atomic(0)
-        // O_TMPFILE, whose definition Swift does not import; only a file opened with it can be given a name later.
+        // `O_TMPFILE`, which Swift does not import. A file can be given a name later only if it was opened with this
+        // flag.
         let unnamed = open(folder, 0o20_000_000 | O_DIRECTORY | O_RDWR | O_CLOEXEC, 0o600)
         if unnamed >= 0 {
             descriptor = unnamed
             return
         }
-        // For file systems without O_TMPFILE. mkstemp(3) wants six of this letter, and replaces them.
+        // For file systems without O_TMPFILE. mkstemp(3) requires six of these letters and replaces them.
         var name = Array((folder + "/.spool-" + String(repeating: "X", count: 6)).utf8CString)
         descriptor = mkstemp(&name)
         guard descriptor >= 0 else { return nil }
@@ -31,9 +33,9 @@ public final class SpooledBody: Sendable, Hashable {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     }
 
-    /// Takes ownership of an open file that no one changes any more; the value closes it.
+    /// Takes ownership of an open file that is not modified any more, and closes it when the value is released.
     ///
-    /// - Parameter count: its length in bytes.
+    /// - Parameter count: the length of the file in bytes.
     package init(descriptor: Int32, count: Int) {
         self.descriptor = descriptor
         length = Atomic(count)
@@ -41,7 +43,7 @@ public final class SpooledBody: Sendable, Hashable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Appends bytes; false if the disk does not take all of them, and then none count.
+    /// Appends bytes. Returns false if the disk does not accept all of them; none of them is then part of the body.
     package func append(_ bytes: [UInt8]) -> Bool {
         let start = count
         let isWritten = bytes.withUnsafeBytes { FileIO.write($0, to: descriptor, at: start) }
@@ -49,34 +51,36 @@ public final class SpooledBody: Sendable, Hashable {
         return isWritten
     }
 
-    /// Links the file at a path, besides any name it has; false if the file system cannot, or the name exists.
+    /// Links the file at a path, in addition to any name that it already has. Returns false if the file system does not
+    /// support it or the path exists.
     package func link(at path: String) -> Bool {
         linkat(AT_FDCWD, "/proc/self/fd/\(descriptor)", AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0
     }
 
-    /// Opens the same file again, for reading only, so that its recipient cannot change anything. The caller closes it;
-    /// nil if that fails.
+    /// Opens the same file again for reading only, so that the recipient cannot modify it. The caller must close the
+    /// descriptor. Returns nil if that fails.
     package func reopenedForReading() -> Int32? {
         let file = open("/proc/self/fd/\(descriptor)", O_RDONLY | O_CLOEXEC)
         return file < 0 ? nil : file
     }
 
-    /// Whether the file has all bytes of the body.
+    /// Whether the file contains all bytes of the body.
     package var isWhole: Bool {
         var info = stat()
         return fstat(descriptor, &info) == 0 && Int(info.st_size) >= count
     }
 
-    /// Reads the whole body; blocks. nil if the disk fails.
+    /// Returns the complete body; nil if reading fails. Blocks.
     public func bytes() -> [UInt8]? { bytes(0..<count) }
 
-    /// Reads a part of the body; blocks. nil if the disk fails, or the range is not within the body.
+    /// Returns a part of the body; nil if reading fails or the range exceeds the body. Blocks.
     public func bytes(_ range: Range<Int>) -> [UInt8]? {
         guard range.lowerBound >= 0, range.upperBound <= count else { return nil }
         return FileIO.bytes(range.count, of: descriptor, at: range.lowerBound)
     }
 
-    /// Passes the body on in pieces, in order, until `take` returns false; blocks. False then, and if the disk fails.
+    /// Passes the body to `take` in pieces, in order, until it returns false. Returns false in that case, or if reading
+    /// fails. Blocks.
     package func forEachPiece(_ take: (UnsafeRawBufferPointer) -> Bool) -> Bool {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.pieceBytes, alignment: 16)
         defer { buffer.deallocate() }
@@ -93,9 +97,10 @@ public final class SpooledBody: Sendable, Hashable {
         return true
     }
 
-    /// Maps the body into memory for the duration of the call; nil if it cannot be mapped.
+    /// Maps the body into memory for the duration of the call. Returns nil if it cannot be mapped.
     ///
-    /// Only for files that no one else can truncate: reading beyond the end of a mapped file kills the process.
+    /// Use this only for files that no other process can truncate: reading beyond the end of a mapped file kills the
+    /// process.
     package func withMapping<Value>(_ body: (UnsafeRawBufferPointer) -> Value) -> Value? {
         let count = count
         guard count > 0, let address = mmap(nil, count, PROT_READ, MAP_PRIVATE, descriptor, 0), address != MAP_FAILED

@@ -2,19 +2,19 @@ import Glibc
 
 /// The clocks of the operating system.
 package enum SystemClock {
-    /// Time since 1970, which jumps when the system clock is set.
+    /// The time since 1970. It jumps when the system clock is set.
     case unix
-    /// Time since an arbitrary moment, for durations.
+    /// The time since an arbitrary moment, for measuring durations.
     case monotonic
-    /// The same, and time for which the machine was suspended.
+    /// Like `monotonic`, but includes the time for which the machine was suspended.
     case boot
-    /// CPU time of the calling thread.
+    /// The CPU time of the calling thread.
     case threadCPU
 
-    /// Nanoseconds since an arbitrary moment, by a clock that advances every few milliseconds and is the cheapest to read.
+    /// Nanoseconds since an arbitrary moment. This clock advances every few milliseconds and is the cheapest to read.
     package static var coarseNanoseconds: UInt64 { nanoseconds(CLOCK_MONOTONIC_COARSE) }
 
-    /// Nanoseconds of `boot`.
+    /// The nanoseconds of the `boot` clock.
     package static var bootNanoseconds: UInt64 { nanoseconds(CLOCK_BOOTTIME) }
 
     private static func nanoseconds(_ clock: clockid_t) -> UInt64 {

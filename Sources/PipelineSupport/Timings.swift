@@ -1,23 +1,24 @@
-/// Wall-clock milliseconds for each part of one response; `total` excludes the time spent queued.
+/// The wall-clock time of each part of a response.
 public struct Timings: Sendable, Hashable {
-    /// Waiting for a render thread.
-    public var queue: Double
-    /// Asking the origin, retries included.
-    public var fetch: Double
-    /// Opening the original and reading its header.
-    public var decode: Double
-    /// The steps of the recipe, and decoding: libvips decodes as far as they ask for pixels.
-    public var operations: Double
-    /// Writing the output format.
-    public var encode: Double
-    /// Handing over to the stores; the write to disk happens after the answer.
-    public var store: Double
-    /// From the request to the answer, without `queue`.
-    public var total: Double
+    /// The time spent waiting for a render thread.
+    public var queue: Duration
+    /// The time spent fetching from the origin, including retries.
+    public var fetch: Duration
+    /// The time to open the original and read its header.
+    public var decode: Duration
+    /// The time for the steps of the recipe, including decoding, because libvips decodes only the pixels that the steps
+    /// request.
+    public var operations: Duration
+    /// The time to encode the output format.
+    public var encode: Duration
+    /// The time to hand the result to the stores. The write to disk happens after the response.
+    public var store: Duration
+    /// The time from the request to the response, excluding `queue`.
+    public var total: Duration
 
     public init(
-        queue: Double = 0, fetch: Double = 0, decode: Double = 0, operations: Double = 0, encode: Double = 0,
-        store: Double = 0, total: Double = 0
+        queue: Duration = .zero, fetch: Duration = .zero, decode: Duration = .zero, operations: Duration = .zero,
+        encode: Duration = .zero, store: Duration = .zero, total: Duration = .zero
     ) {
         self.queue = queue
         self.fetch = fetch
@@ -27,4 +28,8 @@ public struct Timings: Sendable, Hashable {
         self.store = store
         self.total = total
     }
+}
+
+extension Duration {
+    package var milliseconds: Double { Double(components.seconds) * 1e3 + Double(components.attoseconds) / 1e15 }
 }

@@ -1,6 +1,6 @@
-/// Every step and output that recipe text can use, and every format that is read.
+/// Lists every step and output of the recipe language, and every format that can be decoded.
 package enum Catalogue {
-    /// The operations, one line per member, in the order of the documentation.
+    /// The operations, one per line, in the order of the documentation.
     package static let operations: [any VariantOperation.Type] = [
         Thumbnail.self,
         Scaled.self,
@@ -25,7 +25,7 @@ package enum Catalogue {
         Overlay.self,
     ]
 
-    /// The formats of originals, one line per member, in the order of the documentation.
+    /// The decoders of originals, one per line, in the order of the documentation.
     static let decoders: [any OriginalDecoder.Type] = [
         JPEGDecoder.self,
         PNGDecoder.self,
@@ -40,7 +40,7 @@ package enum Catalogue {
         SVGDecoder.self,
     ]
 
-    /// The output formats, one line per member, in the order of the documentation.
+    /// The output formats, one per line, in the order of the documentation.
     static let outputs: [any OutputEncoder.Type] = [
         JPEGOutput.self,
         PNGOutput.self,
@@ -51,9 +51,9 @@ package enum Catalogue {
         TIFFOutput.self,
     ]
 
-    /// The documentation of a step or an output.
+    /// The documentation of one step or output.
     package struct Entry: Sendable, Hashable {
-        /// Where in a recipe it stands.
+        /// The role that the entry has in a recipe.
         package enum Role: String, Sendable {
             case load, ratio, operation, output
         }
@@ -61,9 +61,9 @@ package enum Catalogue {
         package var role: Role
         package var token: String
         package var grammar: String
-        /// Ranges and defaults of its arguments; empty if it takes none.
+        /// The ranges and defaults of the arguments. Empty if there are no arguments.
         package var ranges: String
-        /// The words that keyed arguments take where the grammar has a letter, by key.
+        /// The words that a keyed argument accepts in place of a letter of the grammar, by key.
         package var words: [String: [String]] = [:]
         package var summary: String
         package var example: String
@@ -79,7 +79,7 @@ package enum Catalogue {
         }
         + [PixelRatio.entry] + outputs.map { $0.entry } + OutputSpecification.chosenLater
 
-    /// The entries of what can be had with these libraries.
+    /// Returns the entries that these libraries support.
     package static func entries(with libraries: RenderLibraries) -> [Entry] {
         let missing = outputs.map { $0.format }.filter { !libraries.written.contains($0) }.map(\.rawValue)
         return entries.filter { $0.role != .output || !missing.contains($0.token) }
@@ -93,10 +93,10 @@ package enum Catalogue {
 }
 
 extension Catalogue {
-    /// Plain text for a terminal: the grammar of each entry, then its summary, ranges and an example.
+    /// A plain text listing for a terminal: the grammar of each entry, followed by its summary, ranges and an example.
     package static var listing: String { listing(of: entries) }
 
-    /// The same for some of the entries.
+    /// Returns the plain text listing of the given entries.
     package static func listing(of entries: [Entry]) -> String {
         entries.map { entry in
             let ranges = entry.ranges.isEmpty ? "" : "\n    " + plain(entry.ranges)
@@ -124,7 +124,7 @@ extension OutputEncoder {
 }
 
 extension OutputSpecification {
-    /// The documentation of the outputs that leave the format to the picture or the client.
+    /// The documentation of the outputs that leave the format to the original or the client.
     static let chosenLater = [
         entry(
             "auto", "[:Q|lossless][:progressive]", quality: "the format's",

@@ -1,27 +1,27 @@
-/// An image container format, identified by magic bytes (never by a name or a media type).
+/// An image container format, identified by magic bytes, never by a file name or a media type.
 ///
-/// A format is declared once: here, or beside its decoder or encoder in their file. `Catalogue` says which are read and
-/// which are written.
+/// Each format is declared once, either here or next to its decoder or encoder. `Catalogue` lists the formats that can
+/// be decoded and the formats that can be encoded.
 public struct ImageFormat: RawRepresentable, Sendable, Hashable, CaseIterable, CustomStringConvertible {
-    /// The name in recipes, settings and messages, for example `jpeg`.
+    /// The name in recipes, settings and messages, such as `jpeg`.
     public let rawValue: String
-    /// The name in a sentence, for example `JPEG`.
+    /// The name in prose, such as `JPEG`.
     let title: String
-    /// The registered media type, for example `image/jpeg`.
+    /// The registered media type, such as `image/jpeg`.
     public let mediaType: String
-    /// All file extensions in use for the format, without a dot and in lower case, the usual one first.
+    /// All file extensions of the format, in lowercase and without a dot. The usual extension comes first.
     package let fileExtensions: [String]
-    /// How much of an alpha band the format can store.
+    /// The kind of alpha that the format can store.
     let alpha: Alpha
-    /// Whether animations are read and written in this format.
+    /// Whether animations in this format are decoded and encoded.
     let holdsFrames: Bool
-    /// Whether the format can store an ICC profile; pictures written to one that cannot are converted to sRGB.
+    /// Whether the format can store an ICC profile. If it cannot, pictures are converted to sRGB before encoding.
     package let holdsProfile: Bool
 
-    /// How much of an alpha band a picture has, or a format can store.
+    /// The kind of alpha that a picture contains or a format can store.
     enum Alpha: Comparable {
         case none
-        /// Pixels are fully transparent or fully opaque.
+        /// Each pixel is either fully transparent or fully opaque.
         case binary
         case partial
     }
@@ -52,16 +52,17 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CaseIterable, C
         "ico", "ICO", mediaType: "image/vnd.microsoft.icon", extensions: ["ico", "cur"])
     public static let svg = ImageFormat("svg", "SVG", mediaType: "image/svg+xml", holdsProfile: false)
 
-    /// Every format, those that are read first.
+    /// All formats. Formats that can be decoded come first.
     public static let allCases: [ImageFormat] =
         decodable + Catalogue.outputs.map { $0.format }.filter { !decodable.contains($0) }
 }
 
 extension ImageFormat {
-    /// The format of this name; nil if there is none.
+    /// Creates the format with the given name. Returns nil if the name is unknown.
     public init?(rawValue: String) { self.init { $0.rawValue == rawValue } }
 
-    /// The format that uses this file extension, given without its dot and in lower case; nil if none does.
+    /// Creates the format that uses the given file extension, in lowercase and without a dot. Returns nil if no format
+    /// uses the extension.
     public init?(fileExtension: String) { self.init { $0.fileExtensions.contains(fileExtension) } }
 
     private init?(where matches: (ImageFormat) -> Bool) {
@@ -73,26 +74,26 @@ extension ImageFormat {
     public func hash(into hasher: inout Hasher) { hasher.combine(rawValue) }
     public var description: String { rawValue }
 
-    /// The usual file extension without a dot; `jpg` for JPEG.
+    /// The usual file extension without a dot, such as `jpg` for JPEG.
     public var fileExtension: String { fileExtensions[0] }
 
-    /// Whether the format can store an alpha band (GIF: only fully transparent or fully opaque).
+    /// Whether the format can store alpha. GIF stores only fully transparent and fully opaque pixels.
     package var holdsAlpha: Bool { alpha != .none }
 
-    /// Reads originals of this format; nil if they are not read.
+    /// The decoder for this format. nil if the format cannot be decoded.
     var decoder: (any OriginalDecoder.Type)? { Catalogue.decoders.first { $0.format == self } }
 
-    /// Writes this format; nil if it is only read.
+    /// The encoder for this format. nil if the format cannot be encoded.
     var encoder: (any OutputEncoder.Type)? { Catalogue.outputs.first { $0.format == self } }
 
-    /// The formats whose originals can be decoded.
+    /// The formats that can be decoded.
     public static let decodable: [ImageFormat] = Catalogue.decoders.map { $0.format }
 
-    /// The formats decoded by default: all but JPEG XL and SVG.
+    /// The formats that are decoded by default: all except JPEG XL and SVG.
     public static let decodedByDefault: [ImageFormat] =
         Catalogue.decoders.filter { $0.isOnByDefault }.map { $0.format }
 
-    /// The formats decoded in render workers only, unless a caller names them.
+    /// The formats that are decoded only in render workers, unless the caller lists them explicitly.
     public static let decodedInWorkersOnly: Set<ImageFormat> =
         Set(Catalogue.decoders.filter { $0.isForWorkersOnly }.map { $0.format })
 }

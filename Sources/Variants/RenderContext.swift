@@ -1,24 +1,25 @@
 import Synchronization
 
-/// What a step may use besides the picture: the light to resize in, the limits, the named masks, and the control that
-/// stops it.
+/// Everything that a step needs in addition to the picture: the default light for resizing, the limits, the named
+/// masks, and the control that stops the render.
 package struct RenderContext: Sendable {
-    /// The light in which steps resize that name none.
+    /// The light for resizing steps that do not name a light.
     let light: RenderLight
-    /// Whether the original is likely a drawing; nil if its file leaves that open.
+    /// Whether the original is probably a drawing. nil if the file does not tell.
     let isDrawn: Bool?
     let limits: RenderLimits
     let masks: [String: [UInt8]]
     let control: RenderControl
-    /// The windows that steps chose by looking at the picture.
+    /// The windows that content-aware steps have chosen.
     let windows = FrameWindows()
 
-    /// Refuses a result with an edge beyond `limits.outputEdge`.
+    /// Throws `overLimit` if an edge of the result exceeds `limits.outputEdge`.
     func checkEdge(_ size: PixelSize) throws(RenderError) { try limits.checkEdge(size) }
 }
 
-/// The parts of the picture that steps choose by looking at it (`trim`, `gravity=attention`). They are chosen in an
-/// animation's first frame and used for all, so that frames keep one size and the picture does not jump.
+/// Remembers the windows that content-aware steps (`trim`, `gravity=attention`) choose. Each window is chosen in the
+/// first frame of an animation and reused for all other frames, so that every frame has the same size and the picture
+/// does not jump.
 final class FrameWindows: Sendable {
     private struct State {
         var chosen: [PixelRectangle] = []
@@ -26,10 +27,11 @@ final class FrameWindows: Sendable {
     }
     private let state = Mutex(State())
 
-    /// Must be called before the steps are applied to a frame.
+    /// Starts a new frame. Must be called before the steps are applied to the frame.
     func beginFrame() { state.withLock { $0.next = 0 } }
 
-    /// The part that was chosen in the first frame at this point of the recipe, or else what `choose` finds.
+    /// Returns the window that was chosen in the first frame at this point of the recipe. For the first frame, calls
+    /// `choose`.
     func window(_ choose: () throws(RenderError) -> PixelRectangle) throws(RenderError) -> PixelRectangle {
         let known = state.withLock { state -> PixelRectangle? in
             defer { state.next += 1 }

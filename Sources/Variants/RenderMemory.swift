@@ -1,11 +1,12 @@
-/// What a render takes of a worker's memory, as far as its header and recipe say: an upper bound, because a worker that runs
-/// out of memory is lost. Measured with pictures of 25 and 100 megapixels (docs/workers.md).
+/// An estimate of the memory that a render needs in a worker, based on the header and the recipe. The estimate is an
+/// upper bound, because a worker that runs out of memory is lost. Measured with pictures of 25 and 100 megapixels
+/// (docs/workers.md).
 struct RenderMemory: Sendable, Hashable {
-    /// Bytes for the file and what its decoder keeps.
+    /// Bytes for the file and the data that its decoder keeps.
     var decode: Int
-    /// Bytes for what the steps and the encoder keep.
+    /// Bytes for the data that the steps and the encoder keep.
     var pictures: Int
-    /// Bytes for rows and what any render takes.
+    /// Bytes for row buffers and the fixed cost of a render.
     var rows: Int
 
     var total: Int { decode + pictures + rows }
@@ -14,8 +15,8 @@ struct RenderMemory: Sendable, Hashable {
         let header = job.header
         let plan = RenderPlan(alone: job)
         decode = header.format.decoder?.memory(header, shrink: plan.shrink, count: job.original.count) ?? 0
-        // Some 700 rows of four bands, in formats that may have 16 bits of eight bytes a pixel.
-        rows = 40 << 20 + header.width * ([.jpeg, .webp, .gif].contains(header.format) ? 2800 : 5600)
+        // About 700 rows of four bands. For formats that may have 16 bits per sample, a pixel takes eight bytes.
+        rows = 40 << 20 + header.encodedWidth * ([.jpeg, .webp, .gif].contains(header.format) ? 2800 : 5600)
 
         let steps = job.recipe.steps
         let bands = header.hasAlpha || steps.contains(where: { $0.alphaEffect != .keeps }) ? 4.0 : 3.0
@@ -24,31 +25,31 @@ struct RenderMemory: Sendable, Hashable {
         var held = 0.0
         for (index, step) in steps.enumerated() {
             let before = size
-            // `checkSizes` reports a step that cannot be applied.
+            // Ignore the error here: `checkSizes` reports a step that cannot be applied.
             if let step = step as? any ResizingOperation { size = (try? step.resultSize(of: size)) ?? size }
-            // A picture that is enlarged, or scaled to be cropped, is larger between the two.
+            // A picture that is enlarged, or scaled before cropping, is largest between the two operations.
             let scaled = (step as? Thumbnail).map { bytes($0.geometry(of: before).scaled) } ?? 0
             let largest = max(step is Thumbnail || step is Scaled ? 0 : bytes(before), bytes(size), scaled)
-            // A picture is turned in memory, before the first step or once this has scaled it.
+            // The EXIF rotation happens in memory: before the first step, or after this step has scaled the picture.
             let turned = index == 0 && plan.orientation > 1 ? 1.0 : 0
             held = max(held, (step.heldPictures + turned) * largest)
         }
         if steps.isEmpty, plan.orientation > 1 { held = bytes(size) }
-        // The encoder's input, and as much for the encoder.
+        // The encoder's input, plus the same amount for the encoder itself.
         let output = 2 * bytes(size) * Double(job.frameCount)
         pictures = Int(min(held + output, 0x1p50))
     }
 }
 
 extension RenderJob {
-    /// The original as messages about its cost name it.
+    /// The description of the original in messages about cost.
     var pictureText: String {
-        // Why the decoder keeps more than rows, if other files of the format take less.
+        // Explain why the decoder keeps the complete picture when other files of this format need only rows.
         let kinds: [ImageFormat: String] = header.heldBytes > 0 ? [.jpeg: "progressive ", .png: "interlaced "] : [:]
-        return "\(header.width) × \(header.height) pixels of \(kinds[header.format] ?? "")\(header.format.title)"
+        return "\(header.sizeText) of \(kinds[header.format] ?? "")\(header.format.title)"
     }
 
-    /// Refuses a render that may take more memory than a worker has.
+    /// Throws `overLimit` if the render may need more memory than a worker has.
     func checkMemory(_ limit: Int) throws(RenderError) {
         let memory = RenderMemory(self)
         guard memory.total > limit else { return }

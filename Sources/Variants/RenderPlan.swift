@@ -1,35 +1,36 @@
-/// What is decided from header and recipe before anything is decoded: how far the decoder may shrink.
+/// The decisions that the header and the recipe determine before decoding, such as how much the decoder shrinks.
 struct RenderPlan: Sendable, Hashable {
-    /// The picture's size after orientation.
+    /// The picture's size after the orientation has been applied.
     var size: PixelSize
-    /// EXIF orientation to apply, 1…8.
+    /// The EXIF orientation to apply, 1…8.
     var orientation: Int
-    /// How much smaller than stored the decoder makes each edge; 1 if it decodes in full.
+    /// The factor by which the decoder shrinks each edge. 1 for a full decode.
     var shrink: Int
-    /// The size that a drawing is drawn at for its first step; nil for its own size.
+    /// The size at which a vector drawing is rendered for the first step. nil for the drawing's own size.
     var drawn: PixelSize?
-    /// The size the first step shrinks the stored picture to, if another render's decode may be used: shrinking comes
-    /// first, there is one frame, and no later step amplifies invisible differences. Otherwise nil.
+    /// The size to which the first step shrinks the stored picture, if the render can use a shared decode. This
+    /// requires that shrinking comes first, that there is only one frame, and that no later step amplifies invisible
+    /// differences. Otherwise nil.
     var reduction: PixelSize?
-    /// What the first step adds up, if it resizes.
+    /// The light that the first step resizes in, if the first step resizes.
     var light: RenderLight
-    /// The picture of a shared decode that the render starts with; nil if it decodes alone.
+    /// The picture of a shared decode that the render starts with. nil if the render decodes the original itself.
     var shared: SharedDecode.Target?
-    /// Whether the original has alpha, as its header says.
+    /// Whether the original has alpha, according to the header.
     let hasAlpha: Bool
 
     init(_ job: RenderJob) {
         let header = job.header
         hasAlpha = header.hasAlpha
-        let stored = PixelSize(width: header.width, height: header.height)
+        let stored = PixelSize(width: header.encodedWidth, height: header.encodedHeight)
         orientation = job.recipe.orients ? header.orientation : 1
         size = orientation >= 5 ? stored.swapped : stored
         shrink = 1
         light = job.light
 
-        // While decoding, libvips shrinks no frame of an animation but the first.
+        // libvips shrinks only the first frame of an animation while decoding.
         if job.frameCount > 1 { return }
-        // The decoder may shrink only if the recipe starts with a resize: any other first step needs all pixels.
+        // The decoder may shrink only if the recipe starts with a resize. Any other first step needs all pixels.
         let target: PixelSize
         var quality = job.quality
         switch job.recipe.steps.first {
@@ -65,8 +66,9 @@ struct RenderPlan: Sendable, Hashable {
 }
 
 extension RenderQuality {
-    /// The factor that a decoder leaves to the resampler. Decoders average in gamma space over small blocks: the less
-    /// they do, the nearer the picture is to what the resampler makes of a full decode (docs/benchmarks.md).
+    /// The minimum factor that a shrinking decoder leaves to the resampler. Decoders average small blocks in gamma
+    /// space. If they shrink less, the result is closer to a full decode followed by the resampler
+    /// (docs/benchmarks.md).
     var leftToResampler: Double {
         switch self {
         case .fast: 1.5
@@ -77,21 +79,22 @@ extension RenderQuality {
 }
 
 extension ImageHeader {
-    /// How far the picture reaches in what its decoder made of it: a part of the last averaged squares. nil if it fills
-    /// the image.
+    /// Returns the area that the picture covers in the decoded image. If the edges are not multiples of `shrink`, the
+    /// last averaged squares are only partly covered. Returns nil if the picture fills the image.
     func extent(of image: Image, shrink: Int) -> Reduction.Extent? {
         guard shrink > 1, format.decoder?.averagesSquares == true else { return nil }
         return Reduction.Extent(
-            width: min(Double(image.width), Double(width) / Double(shrink)),
-            height: min(Double(image.height), Double(height) / Double(shrink)))
+            width: min(Double(image.width), Double(encodedWidth) / Double(shrink)),
+            height: min(Double(image.height), Double(encodedHeight) / Double(shrink)))
     }
 }
 
 extension RenderLight {
-    /// How much of what shrinking adds up is linear light, 0…1; the rest is the stored values. docs/benchmarks.md has the
-    /// scores of other shares.
+    /// Returns the fraction of linear light that shrinking mixes in, 0…1. The rest is stored (gamma) values.
+    /// docs/benchmarks.md has the scores of other fractions.
     ///
-    /// Two shares, for a photograph and a drawing, if `isDrawn` is nil: the decoded rows decide (`CalmRows`).
+    /// Returns two fractions, for a photograph and for a drawing, if `isDrawn` is nil. The decoded rows then decide
+    /// (`CalmRows`).
     func linearShares(isDrawn: Bool?) -> [Double] {
         switch self {
         case .auto: isDrawn.map { [$0 ? 0.125 : 0.9375] } ?? [0.9375, 0.125]
@@ -102,22 +105,23 @@ extension RenderLight {
 }
 
 extension RenderJob {
-    /// Whether the original, whose bytes are `file`, is likely drawn rather than photographed: it is stored without
-    /// loss, in few bits a pixel. Photographs have noise, which cannot be stored in so few. Returns nil if up to
-    /// twice as many bits leave that open. The frames of an animation never do: they would be shrunk in different lights.
+    /// Whether the original with the bytes `file` is probably a drawing rather than a photograph. A drawing is stored
+    /// losslessly in few bits per pixel, whereas the noise of a photograph takes more bits. Returns nil if the original
+    /// takes up to twice the limit, because this leaves the question open. Never returns nil for an animation, because
+    /// its frames could otherwise be shrunk in different lights.
     func isDrawn(_ file: ByteReader) -> Bool? {
         guard let limit = header.format.decoder?.drawnBits(file) else { return false }
-        let pixels = Double(header.width) * Double(header.height) * Double(header.pages)
+        let pixels = Double(header.encodedWidth) * Double(header.encodedHeight) * Double(header.pages)
         let bits = Double(8 * original.count) / pixels
         return bits < limit ? true : bits < 2 * limit && frameCount == 1 ? nil : false
     }
 
-    /// Frames decoded and written.
+    /// The number of frames that are decoded and encoded.
     var frameCount: Int { recipe.decodedFrames(of: header, into: output.format) }
 
-    /// Refuses an original that exceeds a limit, judging by its size and header, before a decoder sees the bytes.
+    /// Throws if the original exceeds a limit according to its size and header, before a decoder reads the bytes.
     ///
-    /// - Parameter memory: bytes that a worker may use; nil in a process whose memory is not limited.
+    /// - Parameter memory: the number of bytes that a worker may use; nil in a process without a memory limit.
     package func checkLimits(memory: Int? = nil) throws(RenderError) {
         if let error = recipe.error { throw RenderError(.notApplicable, "recipe `\(recipe)`: \(error)") }
         func check(_ what: String, _ value: Int, _ limit: Int, _ name: String) throws(RenderError) {
@@ -126,7 +130,7 @@ extension RenderJob {
         try limits.checkFormat(header.format)
         try check("an original", original.count, limits.bytes, "bytes")
         let frames = frameCount
-        let (area, overflow) = header.width.multipliedReportingOverflow(by: header.height)
+        let (area, overflow) = header.encodedWidth.multipliedReportingOverflow(by: header.encodedHeight)
         let (pixels, overflowOfAll) = area.multipliedReportingOverflow(by: frames)
         let fitting = overflow || area < 1 ? 0 : min(limits.frames, limits.pixels / area)
         let remedy = frames > 1 && fitting > 0 ? "`frames:\(fitting)` fits" : nil
@@ -134,13 +138,13 @@ extension RenderJob {
             throw .overLimit("\(frames) frames are", "frames", limits.frames, remedy: remedy)
         }
         if overflow || overflowOfAll || pixels > limits.pixels {
-            var message = "\(header.width) × \(header.height) pixels"
+            var message = header.sizeText
             if frames > 1 { message += " × \(frames) frames" }
             throw .overLimit(message + " are", "pixels", limits.pixels, remedy: remedy)
         }
         try check("a number of JPEG scans", header.scans, limits.scans, "scans")
         try check("an ICC profile size", header.profileBytes, limits.profileBytes, "profileBytes")
-        if header.width < 1 || header.height < 1 {
+        if header.encodedWidth < 1 || header.encodedHeight < 1 {
             throw RenderError(.undecodable, "the header declares an empty picture")
         }
         if let memory { try checkMemory(memory) }
@@ -149,13 +153,13 @@ extension RenderJob {
 }
 
 extension RenderJob {
-    /// Refuses steps that cannot be applied to a picture of this size, or that exceed `outputEdge`, as far as sizes
-    /// follow from the header.
+    /// Throws if a step cannot be applied to a picture of this size or exceeds `outputEdge`. Checks only sizes that the
+    /// header determines.
     package func checkSizes() throws(RenderError) {
         var size = RenderPlan(alone: self).size
         for case let step as any ResizingOperation in recipe.steps {
             guard let result = try step.resultSize(of: size) else { return }
-            // A crop never enlarges, and may bring an oversized picture within the limit.
+            // A crop never enlarges, and can bring an oversized picture within the limit.
             if !(step is Crop) { try limits.checkEdge(result) }
             size = result
         }
@@ -164,7 +168,7 @@ extension RenderJob {
 }
 
 extension RenderLimits {
-    /// Refuses a result with an edge beyond `outputEdge`.
+    /// Throws `overLimit` if an edge exceeds `outputEdge`.
     func checkEdge(_ size: PixelSize) throws(RenderError) {
         let edge = max(size.width, size.height)
         guard edge <= outputEdge else {
@@ -174,7 +178,7 @@ extension RenderLimits {
         }
     }
 
-    /// Refuses a format that is not among `formats`.
+    /// Throws if the format is not in `formats`.
     func checkFormat(_ format: ImageFormat) throws(RenderError) {
         guard !formats.contains(format) else { return }
         let known = ImageFormat.decodable.filter(formats.contains).map(\.rawValue).joined(separator: ", ")
@@ -186,8 +190,8 @@ extension RenderLimits {
 }
 
 extension RenderError {
-    /// More than a limit allows. The message names what exceeds it, the limit's setting and value, and the remedy,
-    /// which is to raise the limit unless a better one is given.
+    /// Returns an error for a value above a limit. The message contains the value, the name of the limit and a remedy.
+    /// By default, the message suggests raising the limit.
     static func overLimit(_ what: String, _ limit: String, _ value: Int, remedy: String? = nil) -> RenderError {
         RenderError(
             .overLimit,

@@ -1,9 +1,9 @@
-/// The version of our rendering code. With the versions of the libraries (`RenderLibraries`) it is part of a variant's
-/// key, so an update of either leads to new variants instead of finding old ones.
+/// The version of the rendering code. Together with the version of libvips, it is part of each variant's key, so an
+/// update of either leads to new variants instead of stale hits.
 package enum RenderRevision {
-    /// Increased whenever the same recipe may give different pixels or bytes.
+    /// The revision number. Increase it whenever the same recipe may produce different pixels or bytes.
     package static let rendering = 11
 
-    /// For example `7 libvips-8.14.1 …`.
-    package static func text(_ libraries: RenderLibraries) -> String { "\(rendering) \(libraries.versions)" }
+    /// Returns the text in variant keys, such as `11 libvips-8.14.1`.
+    package static func text(_ libraries: RenderLibraries) -> String { "\(rendering) libvips-\(libraries.libvips)" }
 }

@@ -1,51 +1,54 @@
 public import PipelineSupport
 
-/// What our own parsers (never libvips) read from an original without decoding pixels.
+/// Describes an original without decoding its pixels. Headers are read by our own parsers, never by libvips.
 public struct ImageHeader: Sendable, Hashable {
     /// The container format.
     public var format: ImageFormat
-    /// Stored pixels, before EXIF orientation; ≥ 1.
-    public var width: Int
-    /// Stored pixels, like `width`.
-    public var height: Int
-    /// Frames of an animation or pages of a document; ≥ 1.
+    /// The stored width in pixels, before the orientation is applied. At least 1.
+    public var encodedWidth: Int
+    /// The stored height in pixels, before the orientation is applied. At least 1.
+    public var encodedHeight: Int
+    /// The number of frames of an animation or pages of a document. At least 1.
     public var pages: Int
-    /// Whether the file carries an alpha channel or a transparent colour (tRNS, GIF transparency).
+    /// Whether the file contains an alpha channel or a transparent color (PNG `tRNS`, GIF transparency).
     public var hasAlpha: Bool
-    /// EXIF orientation, 1…8; 1 when absent or invalid.
+    /// The EXIF orientation, 1…8. 1 if it is missing or invalid.
     public var orientation: Int
-    /// SOS markers of a JPEG; 1 for other formats.
+    /// The number of SOS markers of a JPEG. 1 for other formats.
     public var scans: Int
-    /// Bytes of the embedded ICC profile; 0 if there is none.
+    /// The size of the embedded ICC profile in bytes. 0 without a profile.
     public var profileBytes: Int
-    /// Whether the file can hold no more than 256 colours: a GIF, a PNG with a palette or less than 8 bits a sample.
-    public var hasFewColours: Bool
-    /// Bytes that a decoder keeps for the whole picture, however much it shrinks: the coefficients of a progressive JPEG,
-    /// the rows of an interlaced PNG, the canvas of a GIF; 0 if it decodes row by row.
+    /// Whether the file can contain at most 256 colors: a GIF, or a PNG with a palette or fewer than 8 bits per sample.
+    public var hasFewColors: Bool
+    /// The number of bytes that a decoder keeps for the complete picture even if it shrinks, such as the coefficients
+    /// of a progressive JPEG, the rows of an interlaced PNG or the canvas of a GIF. 0 if it decodes row by row.
     public var heldBytes: Int
 
     package init(
-        format: ImageFormat, width: Int, height: Int, pages: Int = 1, hasAlpha: Bool = false, orientation: Int = 1,
-        scans: Int = 1, profileBytes: Int = 0, hasFewColours: Bool = false, heldBytes: Int = 0
+        format: ImageFormat, encodedWidth: Int, encodedHeight: Int, pages: Int = 1, hasAlpha: Bool = false,
+        orientation: Int = 1, scans: Int = 1, profileBytes: Int = 0, hasFewColors: Bool = false, heldBytes: Int = 0
     ) {
         self.format = format
-        self.width = width
-        self.height = height
+        self.encodedWidth = encodedWidth
+        self.encodedHeight = encodedHeight
         self.pages = pages
         self.hasAlpha = hasAlpha
         self.orientation = orientation
         self.scans = scans
         self.profileBytes = profileBytes
-        self.hasFewColours = hasFewColours
+        self.hasFewColors = hasFewColors
         self.heldBytes = heldBytes
     }
 
-    /// The width of the picture as it is meant to be seen, turned by its orientation.
-    public var uprightWidth: Int { orientation >= 5 ? height : width }
-    /// The height of the picture as it is meant to be seen.
-    public var uprightHeight: Int { orientation >= 5 ? width : height }
+    /// The width in pixels after the orientation has been applied.
+    public var width: Int { orientation >= 5 ? encodedHeight : encodedWidth }
+    /// The height in pixels after the orientation has been applied.
+    public var height: Int { orientation >= 5 ? encodedWidth : encodedHeight }
 
-    /// Describes which of several pages variants show; nil if there is one, or they may show all.
+    /// The stored size, as shown in messages.
+    var sizeText: String { "\(encodedWidth) × \(encodedHeight) pixels" }
+
+    /// A description of the page that variants show. nil if there is only one page, or if variants can show all pages.
     package var shownPage: String? {
         guard pages > 1, !format.holdsFrames else { return nil }
         return switch format {
@@ -56,92 +59,85 @@ public struct ImageHeader: Sendable, Hashable {
     }
 }
 
-/// How resizing trades CPU for fidelity: how much of the reduction is left to the resampler if a JPEG or WebP decoder
-/// shrinks first (`RenderPlan`).
+/// How resizing trades CPU time for fidelity. A JPEG or WebP decoder can shrink while decoding, and the quality
+/// determines how much of the reduction is left to the more accurate resampler.
 public enum RenderQuality: String, Sendable, Hashable, CaseIterable {
-    /// Leaves 1.5×, for the least CPU.
+    /// Leaves a factor of at least 1.5 to the resampler. Uses the least CPU time.
     case fast
-    /// Leaves 4×. The default.
+    /// Leaves a factor of at least 4 to the resampler. The default.
     case balanced
-    /// Decodes in full.
+    /// Decodes at full size.
     case best
 }
 
-/// What is added up where resizing mixes pixels: light, or the stored values. A decoder that shrinks always mixes stored
-/// values.
+/// The color values that resizing averages when it mixes pixels: linear light, or the stored values. A decoder that
+/// shrinks always averages stored values.
 public enum RenderLight: String, Sendable, Hashable, CaseIterable {
-    /// Shrinks mostly in linear light, but drawings, screenshots and text mostly in gamma (`RenderJob.isDrawn`), and
-    /// enlarges in gamma. The default.
+    /// Shrinks mostly in linear light, except for drawings, screenshots and text, which are shrunk mostly in gamma
+    /// space. Enlarges in gamma space. The default.
     case auto
-    /// Linear light, by the sRGB curve: fine patterns keep their brightness. Thin dark lines turn pale.
+    /// Linear light, using the sRGB curve. Fine patterns keep their brightness, but thin dark lines become pale.
     case linear
-    /// The stored values, as browsers scale: dark lines and coloured text on white keep their weight.
+    /// The stored values, as in browsers. Dark lines and colored text on white keep their weight.
     case gamma
 }
 
-/// What becomes of a JPEG or PNG of which pixels are missing, such as an upload that was cut off.
-public enum DamagedOriginals: String, Sendable, Hashable, CaseIterable {
-    /// It is undecodable. The default.
-    case refuse
-    /// What is there is rendered. Such a variant is marked as damaged and never stored.
-    case accept
-}
-
-/// How hard encoders try to save bytes if a recipe does not say (`effort=`).
+/// How much CPU time encoders spend to save bytes if the recipe has no `effort=`.
 public enum RenderEffort: String, Sendable, Hashable, CaseIterable {
-    /// What a request can wait for. The default.
+    /// An effort that is suitable while a client is waiting. The default.
     case quick
-    /// For what is made once and sent often: fewer bytes for several times the CPU.
+    /// An effort for variants that are rendered once and sent often. Saves bytes but takes several times the CPU time.
     case thorough
 }
 
-/// An encoder's efforts, 0…9, for recipes that give none.
+/// An encoder's default efforts, 0…9, for recipes without `effort=`.
 struct DefaultEfforts: Sendable {
     var quick: Int
     var thorough: Int
 }
 
-/// The resolution of chroma in a lossy file, in relation to luma's.
-public enum ChromaResolution: String, Sendable, Hashable, CaseIterable {
+/// The resolution of chroma relative to luma in a lossy file.
+package enum ChromaResolution: String, Sendable, Hashable, CaseIterable {
     case auto, full, half
 }
 
-/// Metadata kept in an output; everything else is stripped.
+/// The metadata that an output keeps. All other metadata is removed.
 public struct KeptMetadata: OptionSet, Sendable, Hashable {
-    /// One bit per kind of metadata.
+    /// The bit mask, with one bit per kind of metadata.
     public let rawValue: Int
-    /// Metadata by its bits.
+    /// Creates a set from a bit mask.
     public init(rawValue: Int) { self.rawValue = rawValue }
-    /// EXIF, as far as it describes the variant: without the thumbnail, and upright. Without the position, too.
+    /// EXIF data that still applies to the variant. The thumbnail and the position are removed, and the orientation is
+    /// reset.
     public static let exif = KeptMetadata(rawValue: 1)
     /// The ICC profile.
     public static let icc = KeptMetadata(rawValue: 2)
-    /// XMP, as far as it describes the variant, without positions.
+    /// XMP data that still applies to the variant. Positions are removed.
     public static let xmp = KeptMetadata(rawValue: 4)
-    /// Copyright, artist and credit line alone, as EXIF and XMP; all formats hold the latter.
+    /// Only the copyright notice, artist and credit line, as EXIF and XMP. All output formats can store this XMP.
     public static let copyright = KeptMetadata(rawValue: 8)
-    /// The position within EXIF and XMP that are kept: where the picture was taken, and what it shows.
+    /// The position in EXIF and XMP data that is kept: where the picture was taken, and the location that it shows.
     public static let position = KeptMetadata(rawValue: 16)
 }
 
-/// An output with its format decided and every default written out; part of the variant key.
+/// An output with its format decided and every default filled in. Part of the variant key.
 package struct ResolvedOutput: Sendable, Hashable {
     package var format: ImageFormat
-    /// 1…100; ignored by lossless outputs.
+    /// The quality, 1…100. Lossless outputs ignore it.
     package var quality: Int
-    /// Whether every pixel survives encoding.
+    /// Whether encoding preserves every pixel.
     package var isLossless: Bool
-    /// Whether the encoder may choose to be lossless.
+    /// Whether the encoder may choose a lossless encoding.
     package var mayBeLossless: Bool
-    /// Largest size in bytes; nil without a budget.
+    /// The maximum size in bytes. nil for no limit.
     package var maxBytes: Int?
-    /// Progressive JPEG or interlaced PNG.
+    /// Whether to write a progressive JPEG or an interlaced PNG.
     package var isProgressive: Bool
     package var chroma: ChromaResolution
-    /// 0…9; 0 if the encoder has none to choose.
+    /// The effort, 0…9. 0 if the encoder has no effort setting.
     package var effort: Int
-    /// Whether the recipe gives the effort. If it does not, the effort is not part of the variant's key: what a batch
-    /// made with more of it answers a server's request.
+    /// Whether the recipe specifies the effort. An effort that the recipe does not specify is not part of the variant's
+    /// key, so a server can serve variants that a batch encoded with a higher effort.
     package var isEffortGiven: Bool
     package var keep: KeptMetadata
 
@@ -163,49 +159,57 @@ package struct ResolvedOutput: Sendable, Hashable {
     }
 }
 
-/// Limits checked before and while rendering; every error names the limit, its value and the value found.
+/// The limits that are checked before and during rendering. Each error contains the name of the limit, its value and
+/// the value that was found.
 public struct RenderLimits: Sendable, Hashable {
-    /// Pixels over all frames the recipe decodes; default 100 million. What a render needs of a worker's memory is
-    /// limited by `WorkerConfiguration.memory`.
+    /// The maximum number of pixels, summed over all frames that the recipe decodes. Default: 100 million. In a worker,
+    /// `WorkerConfiguration.memory` also limits the memory of a render.
     public var pixels = 100_000_000
-    /// Bytes of the original; default 100 MB.
+    /// The maximum size of the original in bytes. Default: 100 MB.
     public var bytes = 100_000_000
-    /// Frames; default 256.
+    /// The maximum number of frames. Default: 256.
     public var frames = 256
-    /// Scans of a JPEG; default 64 (real encoders write 3–12).
+    /// The maximum number of scans of a JPEG. Default: 64. Real encoders write 3 to 12 scans.
     public var scans = 64
-    /// Each edge of the output; default 8192.
+    /// The maximum length of each edge of the output in pixels. Default: 8192.
     public var outputEdge = 8192
-    /// Bytes of an ICC profile; default 4 MiB.
+    /// The maximum size of an ICC profile in bytes. Default: 4 MiB.
     public var profileBytes = 4 << 20
-    /// Formats of originals, masks and overlays that are decoded; default
-    /// `ImageFormat.decodedByDefault`.
+    /// The formats of originals, masks and overlays that are decoded. Default: `ImageFormat.decodedByDefault`.
     public var formats = Set(ImageFormat.decodedByDefault)
-    /// What becomes of an original that lacks pixels; masks and overlays are refused. Default `refuse`.
-    public var damaged = DamagedOriginals.refuse
-    /// Wall seconds for opening, decoding and the steps; default 10.
-    public var seconds = 10.0
-    /// Wall seconds for encoding; default 10.
-    public var encodeSeconds = 10.0
+    /// Whether to render the available part of a JPEG or PNG with missing pixels, such as a truncated upload. Such a
+    /// variant is marked as damaged and never stored. Damaged masks and overlays are always rejected. Default: false,
+    /// which means that a damaged original is undecodable.
+    public var acceptsDamaged = false
+    /// The maximum wall time for opening, decoding and the steps. Default: 10 seconds.
+    public var timeout = Duration.seconds(10)
+    /// The maximum wall time for encoding. Default: 10 seconds.
+    public var encodeTimeout = Duration.seconds(10)
+
+    /// Creates limits with their default values.
     public init() {}
+
+    /// The value of `timeout` in seconds, at most 10⁹.
+    var seconds: Double { min(timeout.inSeconds, 1e9) }
+    /// The value of `encodeTimeout` in seconds, at most 10⁹.
+    var encodeSeconds: Double { min(encodeTimeout.inSeconds, 1e9) }
 }
 
-/// Encoded bytes, either in memory or read when a render begins, so that queued renders take no memory.
+/// Encoded bytes, either in memory or read when a render begins. Reading late means that queued renders take no memory.
 package struct EncodedBytes: Sendable {
-    /// The number of bytes.
     package let count: Int
     private let read: @Sendable () -> [UInt8]?
     private let openFile: (@Sendable () -> Int32?)?
 
     package init(_ bytes: [UInt8]) { self.init(count: bytes.count, read: { bytes }) }
 
-    /// Bytes that are read when they are needed.
+    /// Creates a value that reads its bytes on demand.
     ///
     /// - Parameters:
     ///   - count: the number of bytes.
-    ///   - read: reads them, or returns nil if that fails; called on the rendering thread, which it may block.
-    ///   - open: if they are a whole file that is never modified, opens it again, for reading only; the caller closes
-    ///     the descriptor. A worker process then reads the file itself.
+    ///   - read: returns the bytes, or nil if reading fails. Called on the rendering thread, and may block that thread.
+    ///   - open: opens the file again, read-only, if the bytes are a complete file that is never modified. The caller
+    ///     closes the descriptor. A worker process can then read the file itself.
     package init(
         count: Int, read: @escaping @Sendable () -> [UInt8]?, open: (@Sendable () -> Int32?)? = nil
     ) {
@@ -214,10 +218,11 @@ package struct EncodedBytes: Sendable {
         openFile = open
     }
 
-    /// A read-only descriptor of the file that holds exactly these bytes; nil if there is no such file.
+    /// Returns a read-only descriptor of the file that contains exactly these bytes. Returns nil if the bytes are not
+    /// in a file.
     func openedFile() -> Int32? { openFile?() }
 
-    /// The bytes; may block. Throws `undecodable` if they cannot be read.
+    /// Returns the bytes. May block. Throws `undecodable` if the bytes cannot be read.
     package func bytes() throws(RenderError) -> [UInt8] {
         if let bytes = read(), bytes.count == count { return bytes }
         throw RenderError(
@@ -225,32 +230,33 @@ package struct EncodedBytes: Sendable {
     }
 }
 
-/// One render: encoded bytes and a recipe in, encoded bytes out.
+/// Describes one render: the encoded original, the recipe to apply to it, and the limits.
 public struct RenderJob: Sendable {
-    /// The encoded original; a renderer reads it when the render's turn comes.
+    /// The encoded original. The renderer reads it when the render begins.
     package var original: EncodedBytes
-    /// The original's header, from `ImageHeader.probe`.
+    /// The original's header, as returned by `ImageHeader.probe`.
     public var header: ImageHeader
     /// The recipe to apply.
     public var recipe: Recipe
     package var output: ResolvedOutput
-    /// How resizing trades CPU for fidelity.
+    /// How resizing trades CPU time for fidelity.
     public var quality: RenderQuality
-    /// What is added up where resizing mixes pixels, unless a step says otherwise.
+    /// The light that resizing uses for steps without a `light` argument.
     public var light = RenderLight.auto
-    /// The limits the render must stay within.
+    /// The limits that apply to the render.
     public var limits: RenderLimits
-    /// Encoded bytes of the named masks and overlays that the recipe uses: masks under their names, overlays under
-    /// `Recipe.overlayKey(_:)`, because a mask of the same name may be another picture.
+    /// The encoded masks and overlays that the recipe uses. A mask is stored under its name. An overlay is stored under
+    /// `Recipe.overlayKey(_:)`, because a mask and an overlay with the same name can be different pictures.
     public var masks: [String: [UInt8]]
-    /// The digest of the original's bytes. Renders of one digest that wait at the same time share a decode if they can;
-    /// nil, the default, for a decode of its own.
+    /// The digest of the original's bytes. Waiting renders with the same digest share a decode if possible. nil, the
+    /// default, for a separate decode.
     package var digest: String?
-    /// The decode that it shares, decided when it is taken up together with the others; nil if it is rendered alone.
+    /// The shared decode, which is decided when the render is dequeued together with others. nil if the render decodes
+    /// alone.
     var shared: SharedDecode?
 
-    /// A render of bytes in memory. For an `auto` output, `negotiated` has the formats that the client accepts, best
-    /// first; after them comes the original's format.
+    /// Creates a render of bytes in memory. For an `auto` output, `negotiated` contains the formats that the client
+    /// accepts, best first. The original's format is the last choice.
     public init(
         original: [UInt8], header: ImageHeader, recipe: Recipe, negotiated: [ImageFormat] = [],
         quality: RenderQuality = .balanced, limits: RenderLimits = RenderLimits(), masks: [String: [UInt8]] = [:]
@@ -275,7 +281,7 @@ public struct RenderJob: Sendable {
     }
 }
 
-/// What a render returns.
+/// The result of a render: the encoded picture and its properties.
 public struct RenderedVariant: Sendable {
     /// The encoded picture.
     public var bytes: [UInt8]
@@ -287,40 +293,40 @@ public struct RenderedVariant: Sendable {
     public var height: Int
     /// Whether the output carries alpha.
     public var hasAlpha: Bool
-    /// Whether pixels are missing, because the original lacks them.
+    /// Whether pixels are missing because the original is damaged.
     public var isDamaged = false
-    /// Time spent decoding, in operations, and encoding. libvips evaluates lazily, so decoding covers opening and any
-    /// eager decoding; lazy work counts in the phase that pulls the pixels.
-    public var milliseconds: Timings
-    /// Thread CPU milliseconds of the whole render: the cost of rendering it again.
-    public var cpuMilliseconds: Double
-    /// The libraries that made it; nil if the renderer does not say.
+    /// The wall times of decoding, operations and encoding. libvips evaluates lazily, so decoding covers only opening
+    /// and any eager decoding. Lazy work is attributed to the phase that reads the pixels.
+    public var timings: Timings
+    /// The thread CPU time of the complete render, which is the cost of rendering the variant again.
+    public var cpuTime: Duration
+    /// The libraries that rendered the variant. nil if the renderer does not report them.
     package var libraries: RenderLibraries?
 
-    public init(
+    package init(
         bytes: [UInt8], format: ImageFormat, width: Int, height: Int, hasAlpha: Bool,
-        milliseconds: Timings, cpuMilliseconds: Double
+        timings: Timings, cpuTime: Duration
     ) {
         self.bytes = bytes
         self.format = format
         self.width = width
         self.height = height
         self.hasAlpha = hasAlpha
-        self.milliseconds = milliseconds
-        self.cpuMilliseconds = cpuMilliseconds
+        self.timings = timings
+        self.cpuTime = cpuTime
     }
 }
 
-/// Decoded pixels: sRGB, 8 bits, 4 bands (red, green, blue, alpha; not premultiplied), rows without padding,
-/// so `pixels.count == width × height × 4`.
+/// Decoded sRGB pixels with 8 bits per sample and four bands: red, green, blue and alpha, not premultiplied. Rows have
+/// no padding, so `pixels.count` is `width × height × 4`.
 public struct PixelBuffer: Sendable, Hashable {
     /// The width in pixels.
     public var width: Int
     /// The height in pixels.
     public var height: Int
-    /// Rows from the top, four bytes per pixel.
+    /// The pixels, row by row from the top, with four bytes per pixel.
     public var pixels: [UInt8]
-    /// Bytes of one row.
+    /// The number of bytes per row.
     public var bytesPerRow: Int { width * 4 }
 
     public init(width: Int, height: Int, pixels: [UInt8]) {
@@ -331,55 +337,49 @@ public struct PixelBuffer: Sendable, Hashable {
     }
 }
 
-/// Why a render failed.
+/// The error of a failed render.
 public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What went wrong, stable across versions. New codes may be added.
-    public struct Code: RawRepresentable, Sendable, Hashable {
-        /// The name, as in `notAnImage`.
+    /// The kind of failure. Codes are stable across versions, and later versions may add codes.
+    public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
+        /// The name of the code, such as `notAnImage`.
         public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+        public var description: String { rawValue }
 
-        private init(_ name: String) { rawValue = name }
-
-        /// nil for a name that is not in `all`: a worker process may send any.
-        public init?(rawValue: String) {
-            guard Self.all.contains(where: { $0.rawValue == rawValue }) else { return nil }
-            self.init(rawValue)
-        }
-
-        /// The magic bytes match no known image format, or there are no bytes.
-        public static let notAnImage = Code("notAnImage")
-        /// The format is known, but not enabled or not built in.
-        public static let unsupportedFormat = Code("unsupportedFormat")
+        /// The magic bytes match no known image format, or the original is empty.
+        public static let notAnImage = Code(rawValue: "notAnImage")
+        /// The format is known but not enabled or not built in.
+        public static let unsupportedFormat = Code(rawValue: "unsupportedFormat")
         /// The original or the output exceeds a limit.
-        public static let overLimit = Code("overLimit")
-        /// The decoder refused the bytes.
-        public static let undecodable = Code("undecodable")
-        /// The installed libvips cannot write the output format, or the format is not one that is written at all.
-        public static let notAvailable = Code("notAvailable")
-        /// The step cannot be applied to this picture (for example a crop that leaves nothing).
-        public static let notApplicable = Code("notApplicable")
-        /// No quality meets the byte budget.
-        public static let overBudget = Code("overBudget")
+        public static let overLimit = Code(rawValue: "overLimit")
+        /// The decoder rejected the bytes.
+        public static let undecodable = Code(rawValue: "undecodable")
+        /// The installed libvips cannot encode the output format, or the format is only decoded.
+        public static let notAvailable = Code(rawValue: "notAvailable")
+        /// A step cannot be applied to this picture, such as a crop that leaves no pixels.
+        public static let notApplicable = Code(rawValue: "notApplicable")
+        /// No quality produces a file within the byte limit.
+        public static let overBudget = Code(rawValue: "overBudget")
         /// A named mask or overlay is missing or cannot be decoded.
-        public static let maskUnavailable = Code("maskUnavailable")
-        public static let encodingFailed = Code("encodingFailed")
-        public static let cancelled = Code("cancelled")
-        /// A phase exceeded `limits.seconds` or `limits.encodeSeconds`, or did so recently and is not retried yet.
-        public static let deadline = Code("deadline")
-        /// libvips is missing or too old; the message names the package to install.
-        public static let libraryUnavailable = Code("libraryUnavailable")
-        /// The worker process was killed by a signal, or exited by itself, while rendering.
-        public static let crashed = Code("crashed")
-        /// The worker process sent an invalid answer and was killed.
-        public static let workerProtocol = Code("workerProtocol")
-        /// Something else killed two worker processes in a row, such as the kernel when memory runs out.
-        public static let workerKilled = Code("workerKilled")
-        /// The original, or this variant of it, crashed a worker recently and is not retried yet.
-        public static let quarantined = Code("quarantined")
+        public static let maskUnavailable = Code(rawValue: "maskUnavailable")
+        public static let encodingFailed = Code(rawValue: "encodingFailed")
+        public static let cancelled = Code(rawValue: "cancelled")
+        /// A phase exceeded `limits.timeout` or `limits.encodeTimeout`, or did so recently and is not retried yet.
+        public static let deadline = Code(rawValue: "deadline")
+        /// libvips is missing or too old. The message names the package to install.
+        public static let libraryUnavailable = Code(rawValue: "libraryUnavailable")
+        /// The worker process was killed by a signal or exited while rendering.
+        public static let crashed = Code(rawValue: "crashed")
+        /// The worker process sent an invalid reply and was killed.
+        public static let workerProtocol = Code(rawValue: "workerProtocol")
+        /// Two worker processes in a row were killed from outside, for example by the kernel's out-of-memory killer.
+        public static let workerKilled = Code(rawValue: "workerKilled")
+        /// The original, or this variant of it, recently crashed a worker and is not retried yet.
+        public static let quarantined = Code(rawValue: "quarantined")
         /// Worker processes cannot be started.
-        public static let workerUnavailable = Code("workerUnavailable")
+        public static let workerUnavailable = Code(rawValue: "workerUnavailable")
 
-        /// Every code.
+        /// All codes.
         package static let all: [Code] = [
             .notAnImage, .unsupportedFormat, .overLimit, .undecodable, .notAvailable, .notApplicable, .overBudget,
             .maskUnavailable, .encodingFailed, .cancelled, .deadline, .libraryUnavailable, .crashed, .workerProtocol,
@@ -387,9 +387,9 @@ public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
         ]
     }
 
-    /// What went wrong.
+    /// The kind of failure.
     public var code: Code
-    /// What happened, and what would help.
+    /// A description of the failure and how to fix it.
     public var message: String
     public var description: String { message }
 
@@ -399,17 +399,17 @@ public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// The interface between the pipeline and its renderers, in this process or in workers.
+/// A renderer, either in this process or in worker processes.
 package protocol Rendering: Sendable {
-    /// Runs off the cooperative pool; cancelling the calling task stops the render.
+    /// Renders a job outside the cooperative thread pool. Cancelling the calling task stops the render.
     func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant
-    /// Decodes to sRGB RGBA for display, after the recipe's steps; `job.output` is ignored.
+    /// Applies the recipe's steps and returns sRGB pixels with alpha for display. Ignores `job.output`.
     func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer
-    /// The libraries it renders with; nil if they are not loaded yet, or it does not say.
+    /// The libraries that the renderer uses. nil if they are not loaded yet or the renderer does not report them.
     var libraries: RenderLibraries? { get }
-    /// Loads the libraries if that has not happened yet. Returns nil if that is not possible now.
+    /// Loads the libraries if necessary. Returns nil if they cannot be loaded now.
     func loadLibraries() async -> RenderLibraries?
-    /// Stops the renderer once it has finished the renders it was given. Nothing is rendered afterwards.
+    /// Stops the renderer after all submitted renders have finished. Nothing can be rendered afterwards.
     func shutdown() async
 }
 

@@ -1,20 +1,21 @@
-/// What a render is expected to cost, as far as its header and recipe say: pixels, times the weights that the decoder,
-/// the steps and the encoder declare (`nanosecondsPerPixel`). The weights are CPU time of one thread, measured roughly
-/// (docs/workers.md says how); `RenderCosts` corrects them by what renders did cost.
+/// The expected cost of a render, estimated from the header and the recipe. The cost is the number of pixels multiplied
+/// by weights (`nanosecondsPerPixel`) that the decoder, the steps and the encoder declare. The weights are
+/// single-threaded CPU times, measured roughly as docs/workers.md describes. `RenderCosts` corrects the estimates with
+/// the actual costs of renders.
 struct RenderWork: Sendable, Hashable {
-    /// CPU milliseconds of opening and decoding, which renders that share a decode spend once.
+    /// The CPU milliseconds for opening and decoding. Renders that share a decode spend them once.
     var decode: Double
-    /// CPU milliseconds of everything else.
+    /// The CPU milliseconds for everything else.
     var rest: Double
-    /// Whether it counts as long, whatever the estimate says.
+    /// Whether the render is treated as long regardless of the estimate.
     var isLong = false
-    /// Equal for renders of the same steps, output, and format of the original. A hash, so that the pool compares numbers
-    /// while it holds its lock.
+    /// Identifies renders with the same steps, output, and original format. A hash, so that the pool compares only
+    /// integers while it holds its lock.
     var kind: Int
 
-    /// What any render costs, however few its pixels are.
+    /// The minimum cost of a render, however few pixels it has.
     private static let least = 1.0
-    /// Files that are made for a `max=`, on average (docs/benchmarks.md).
+    /// The average number of encodes for a `max=` option (docs/benchmarks.md).
     private static let budgetAttempts = 2.5
 
     init(decode: Double, rest: Double, kind: Int) {
@@ -30,11 +31,11 @@ struct RenderWork: Sendable, Hashable {
         var size = plan.size
         let stored = pixels(size)
         var now = stored / Double(plan.shrink * plan.shrink)
-        // A decoder that shrinks still reads the whole file, which is about half of its work.
+        // A decoder that shrinks still reads the complete file, which is about half of its work.
         let decoded = (stored + now) / 2 * (job.header.format.decoder?.nanosecondsPerPixel(job.header) ?? 0)
         var nanoseconds = 0.0
         for step in job.recipe.steps {
-            // `checkSizes` reports a step that cannot be applied.
+            // Ignore the error here: `checkSizes` reports a step that cannot be applied.
             if let step = step as? any ResizingOperation { size = (try? step.resultSize(of: size)) ?? size }
             nanoseconds += step.nanosecondsPerPixel * max(now, pixels(size))
             now = pixels(size)
@@ -46,21 +47,23 @@ struct RenderWork: Sendable, Hashable {
         self.init(
             decode: decoded / 1e6, rest: nanoseconds / 1e6 + Self.least,
             kind: [job.header.format.rawValue, job.recipe.stepsDescription, job.output.description].hashValue)
-        // The size of a drawing does not tell its cost. A file that is larger than its uncompressed pixels holds other
-        // things, of unknown cost.
+        // The size of a vector drawing does not predict its cost. A file that is larger than its uncompressed pixels
+        // contains other data of unknown cost. Decoders examine all pages, some of them in quadratic time.
         isLong =
-            job.header.format.decoder?.isDrawing == true
+            job.header.format.decoder?.isDrawing == true || job.header.pages > Self.ordinaryPages
             || Double(job.original.count) > Self.ordinaryBytes
-                + 16 * Double(job.header.width) * Double(job.header.height) * Double(job.header.pages)
+                + 16 * Double(job.header.encodedWidth) * Double(job.header.encodedHeight) * Double(job.header.pages)
     }
 
-    /// Metadata of a small picture.
+    /// The allowance for metadata in a small picture.
     private static let ordinaryBytes = 262_144.0
+    /// libwebp needs 3 ms to examine this many frames, and libtiff needs 10 ms for this many directories.
+    private static let ordinaryPages = 1000
 }
 
 extension RenderJob {
-    /// Refuses a picture whose decoding is expected to exceed `limits.seconds`, rather than stop it then. Estimates say
-    /// nothing of fractions of a second.
+    /// Throws if decoding is expected to exceed `limits.seconds`, instead of stopping the render at that time.
+    /// Estimates below one second are too inaccurate for this.
     func checkWork() throws(RenderError) {
         let seconds = RenderWork(self).decode / 1000
         guard seconds > max(1, limits.seconds) else { return }
@@ -72,23 +75,25 @@ extension RenderJob {
     }
 }
 
-/// What renders are expected to cost: their estimates, times what renders with the same steps took in comparison.
+/// The expected costs of renders: their estimates, corrected with the actual costs of renders with the same steps.
 struct RenderCosts: Sendable {
-    /// CPU milliseconds above which a render is long. Ordinary variants stay below: a 12 MP photograph takes 40 at
-    /// 300 px, and some 220 as WebP of 1600 px. What waits for one that is longer is a delay that people notice.
+    /// The number of CPU milliseconds above which a render is long. Ordinary variants stay below this value: a 12 MP
+    /// photograph takes 40 ms at 300 px, and about 220 ms as a 1600 px WebP. Users notice the delay of waiting for a
+    /// longer render.
     static let long = 250.0
-    /// Renders that took less say little about large ones: much of it is not proportional to pixels.
+    /// The minimum CPU milliseconds of a render that corrects an estimate. Much of the cost of a shorter render is not
+    /// proportional to its pixels.
     private static let telling = 20.0
-    /// A factor beyond this is an exception, not a rule.
+    /// The largest correction factor. Larger ratios are outliers.
     private static let mostCorrection = 8.0
     private static let kindLimit = 512
-    /// A render counts as long after so many milliseconds of CPU time, or so many times its estimate, whichever is more. An
-    /// ordinary thumbnail takes less, also by chance.
+    /// A render is treated as long after this many CPU milliseconds or this multiple of its estimate, whichever is
+    /// greater. Ordinary thumbnails stay below it even with random variation.
     private static let (patience, patienceFactor) = (100.0, 4.0)
 
     private var factors: [Int: Double] = [:]
 
-    /// Whether renders that are made one after another, from one decode, are long together.
+    /// Whether renders that are made one after another from one decode are long in total.
     func isLong(_ renders: some Sequence<RenderWork>) -> Bool {
         var (decode, rest) = (0.0, 0.0)
         for work in renders {
@@ -102,15 +107,15 @@ struct RenderCosts: Sendable {
 
     func isLong(_ work: RenderWork) -> Bool { isLong(CollectionOfOne(work)) }
 
-    /// Seconds of CPU time after which a render counts as long.
+    /// Returns the seconds of CPU time after which a render is treated as long.
     func patience(_ work: RenderWork) -> Double {
         let estimate = (work.decode + work.rest) * (factors[work.kind] ?? 1)
         return min(Self.long, max(Self.patience, Self.patienceFactor * estimate)) / 1000
     }
 
-    /// Corrects the estimates of renders with the same steps.
+    /// Corrects the estimates of renders of the same kind.
     ///
-    /// - Parameter milliseconds: of CPU time that a render took by itself.
+    /// - Parameter milliseconds: the CPU time of a render that shared no decode.
     mutating func learn(_ work: RenderWork, milliseconds: Double) {
         let estimate = work.decode + work.rest
         guard !work.isLong, max(estimate, milliseconds) >= Self.telling else { return }
@@ -118,7 +123,7 @@ struct RenderCosts: Sendable {
         if let known = factors[work.kind] {
             factors[work.kind] = (known + factor) / 2
         } else {
-            // Which kinds come again is unknown, and they are soon learned again.
+            // It is unknown which kinds will recur, but their factors are quickly learned again.
             if factors.count >= Self.kindLimit { factors.removeAll() }
             factors[work.kind] = factor
         }

@@ -1,158 +1,91 @@
 import PipelineSupport
 import CVips
-import Glibc
-import Synchronization
 
-/// Renders in this process, on threads of its own.
+/// Renders in the calling process.
 ///
-/// Nothing protects the process from a decoder that crashes or cannot be stopped; that is what worker processes are
-/// for. libvips is loaded on the first render.
+/// Nothing protects the process from a decoder that crashes or cannot be stopped. Use `WorkerPool` to render in
+/// separate processes. libvips is loaded at the first render. Renders run on dedicated threads, because libvips
+/// evaluates on the calling thread.
 public final class InProcessRenderer: Rendering {
-    /// Renders run on these threads, because libvips evaluates on the calling thread.
-    private let threads: OwnedThreads
+    private let core: PoolCore
     private let deadlines = RenderDeadlines()
-    private let gathered: GatheredRenders
     private let formats: Set<ImageFormat>
-    /// Whether libvips has been loaded.
-    private let isLoaded = Atomic(false)
 
     /// - Parameters:
-    ///   - count: how many renders run at once, of which one is kept for those that take little time, if there are two
-    ///     or more; by default one more than processors.
-    ///   - formats: the formats decoded in this process; by default all but `ImageFormat.decodedInWorkersOnly`.
+    ///   - count: the maximum number of concurrent renders. If there are at least two, one is reserved for short
+    ///     renders. Default: the number of processors plus one.
+    ///   - formats: the formats that are decoded in this process. Default: all except
+    ///     `ImageFormat.decodedInWorkersOnly`.
     public convenience init(
-        threads count: Int? = nil,
+        maxConcurrentRenders count: Int? = nil,
         formats: Set<ImageFormat> = Set(ImageFormat.decodable).subtracting(ImageFormat.decodedInWorkersOnly)
     ) {
-        self.init(threads: count, formats: formats, longRenders: nil)
+        self.init(maxConcurrentRenders: count, formats: formats, longRenders: nil)
     }
 
-    /// - Parameter longRenders: the most long renders at a time; nil for one less than `count`, but at least one.
-    package init(threads count: Int?, formats: Set<ImageFormat>, longRenders: Int?) {
+    /// - Parameter longRenders: the maximum number of concurrent long renders; nil for one less than `count`, but at
+    ///   least one.
+    package init(maxConcurrentRenders count: Int?, formats: Set<ImageFormat>, longRenders: Int?) {
         self.formats = formats
-        let count = max(1, count ?? sysconf(Int32(_SC_NPROCESSORS_ONLN)) + 1)
-        gathered = GatheredRenders(longLimit: longRenders ?? max(1, count - 1))
-        threads = OwnedThreads(count: count) { cvips_leave_thread() }
-        deadlines.start()
+        var configuration = WorkerConfiguration()
+        (configuration.maxConcurrentRenders, configuration.longRenders) = (count, longRenders)
+        core = PoolCore(configuration) { [deadlines] in ThreadSlot(index: $0, core: $1, deadlines) }
     }
 
     deinit {
+        core.close()
         deadlines.close()
     }
 
-    package var libraries: RenderLibraries? { isLoaded.load(ordering: .acquiring) ? RenderLibraries.loaded : nil }
+    package var libraries: RenderLibraries? { VipsLibrary.isLoaded ? RenderLibraries.loaded : nil }
 
     package func loadLibraries() async -> RenderLibraries? {
         if let libraries { return libraries }
-        return await threads.run { [self] in
-            do throws(RenderError) { try load() } catch { return nil }
+        return await OwnedThreads(count: 1) { cvips_leave_thread() }.run {
+            do throws(RenderError) { try VipsLibrary.load() } catch { return nil }
             return RenderLibraries.loaded
         }
     }
 
-    private func load() throws(RenderError) {
-        try VipsLibrary.load()
-        isLoaded.store(true, ordering: .releasing)
-    }
-
-    /// Renders that no thread has taken.
-    var waiting: Int { gathered.waiting }
+    /// The number of renders that no thread has started.
+    var waiting: Int { core.waiting }
+    /// The number of renders that used the decode of a different render.
+    var shared: Int { core.statistics.shared }
 
     public func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
-        try await run(job, .variant) { render throws(RenderError) in
-            try render.variant()
-        } cost: {
-            $0.cpuMilliseconds
-        }
+        try await core.variant(of: try checked(job))
     }
 
     public func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer {
-        try await run(job, .pixels) { render throws(RenderError) in try render.pixels() }
+        try await core.pixels(of: try checked(job))
     }
 
-    /// Checks the header, then runs `body` on one of our threads; the calling task's cancellation and the deadline stop
-    /// it through its control.
-    ///
-    /// - Parameter cost: the CPU milliseconds that it took, if the value says so.
-    private func run<Value: Sendable>(
-        _ job: RenderJob, _ kind: WorkerRequest.Kind,
-        _ body: @escaping @Sendable (Render) throws(RenderError) -> Value,
-        cost: @escaping @Sendable (Value) -> Double? = { _ in nil }
-    ) async throws(RenderError) -> Value {
+    /// Returns the job if its header is within the limits. Restricts the job to the formats of this process, because
+    /// masks and overlays are opened while the job runs.
+    private func checked(_ job: RenderJob) throws(RenderError) -> RenderJob {
         try job.checkLimits()
         try checkFormat(job.header.format)
-        // The render itself opens masks and overlays, so it needs the permitted formats too.
-        let prepared = job.decoding(formats)
-        let deadlines = deadlines
-        let control = RenderControl(job.limits, job.output.format) { control in
-            deadlines.add(control, seconds: job.limits.encodeSeconds)
-        }
-        let work = RenderWork(prepared, kind)
-        let id = gathered.newID()
-        let run = { @Sendable [self] (job: RenderJob, pictures: SharedPictures) -> Result<Value, RenderError> in
-            deadlines.add(control, seconds: job.limits.seconds)
-            let outcome = Result { () throws(RenderError) in
-                try control.check()
-                try load()
-                return try job.original.bytes().withUnsafeBytes { bytes in
-                    Result { () throws(RenderError) in try body(Render(job, bytes, control, pictures)) }
-                }.get()
-            }
-            deadlines.remove(control)
-            control.finish()
-            if job.shared == nil, case .success(let value) = outcome, let cost = cost(value) {
-                gathered.learn(work, milliseconds: cost)
-            }
-            // Any failure after a stop is due to the stop, whatever error libvips reports.
-            if case .failure = outcome, let stopped = control.stopError { return .failure(stopped) }
-            return outcome
-        }
-        let outcome: Result<Value, RenderError> = await withTaskCancellationHandler {
-            await withTaskPriorityEscalationHandler {
-                await withCheckedContinuation { continuation in
-                    gathered.submit(prepared, work, id: id, to: threads) { job, pictures in
-                        continuation.resume(returning: run(job, pictures))
-                    }
-                    // The cancellation may have come before there was anything to cancel.
-                    if control.isStopped { gathered.cancel(id: id) }
-                }
-            } onPriorityEscalated: { [gathered] _, priority in
-                gathered.raise(id: id, to: priority)
-            }
-        } onCancel: { [gathered] in
-            control.stop(.cancelled)
-            gathered.cancel(id: id)
-        }
-        return try outcome.get()
-    }
-}
-
-extension RenderJob {
-    /// The same job with the formats it may decode reduced to these.
-    fileprivate func decoding(_ formats: Set<ImageFormat>) -> RenderJob {
-        var job = self
+        var job = job
         job.limits.formats.formIntersection(formats)
         return job
     }
-}
 
-extension InProcessRenderer {
-    /// Refuses a format that is not decoded in this process.
+    /// Throws if the format is not decoded in this process.
     package func checkFormat(_ format: ImageFormat) throws(RenderError) {
         guard !formats.contains(format) else { return }
         throw RenderError(
             .unsupportedFormat,
             "\(format.rawValue) pictures are decoded in render workers only, because a vulnerability in their decoder could take over this "
                 + "process: choose RenderIsolation.workers (render.isolation=workers), or name the format in "
-                + "PipelineConfiguration.inProcessFormats for pictures you trust")
+                + "RenderingConfiguration.inProcessFormats for pictures you trust")
     }
 }
 
-/// One render on the current thread; `original` stays valid throughout.
+/// One render on the current thread. The memory of `original` stays valid throughout.
 struct Render {
     let job: RenderJob
     private var original: UnsafeRawBufferPointer
-    /// Whether it lacks pixels, and what is there is rendered.
+    /// Whether the original has missing pixels and the available part is rendered.
     private var isDamaged = false
     let context: RenderContext
     private let pictures: SharedPictures
@@ -162,7 +95,7 @@ struct Render {
     init(_ job: RenderJob, _ original: UnsafeRawBufferPointer, _ control: RenderControl, _ pictures: SharedPictures) {
         self.job = job
         self.pictures = pictures
-        // Discards the balance that a failed render may have left.
+        // Discard the balance that a failed render may have left.
         _ = pictures.settle()
         self.original = ByteReader(original).withoutLeadingSpace.all
         context = RenderContext(
@@ -178,15 +111,15 @@ struct Render {
         try mending { render throws(RenderError) in try render.pixelsOfBytes() }
     }
 
-    /// Runs `body`, and again if the original cannot be decoded: with mended bytes if it can be mended, else with what is
-    /// there if `limits.damaged` accepts that.
+    /// Runs `body`. If the original cannot be decoded, runs `body` again with repaired bytes if a repair is possible,
+    /// or otherwise with the available part if `limits.acceptsDamaged` is set.
     private func mending<Value>(_ body: (Render) throws(RenderError) -> Value) throws(RenderError) -> Value {
         do throws(RenderError) { return try body(self) } catch {
             guard error.code == .undecodable, let decoder = job.header.format.decoder else { throw error }
             var second = self
             let mended = decoder.mended(original)
             if let mended { second.original = mended.bytes } else { second.isDamaged = true }
-            guard mended != nil || decoder.readsDamaged && job.limits.damaged == .accept else { throw error }
+            guard mended != nil || decoder.readsDamaged && job.limits.acceptsDamaged else { throw error }
             try context.control.check()
             return try withExtendedLifetime(mended) { () throws(RenderError) in try body(second) }
         }
@@ -205,7 +138,7 @@ struct Render {
         if job.output.keep.contains(.icc) { kept.profile = profile }
         try context.control.beginEncoding()
         var encode = EncodeJob(output: job.output, kept: kept, control: context.control)
-        if job.header.hasFewColours, pixels.width * pixels.height < job.header.width * job.header.height {
+        if job.header.hasFewColors, pixels.width * pixels.height < job.header.encodedWidth * job.header.encodedHeight {
             encode.bound = job.original.count
         }
         let bytes = try Encoding.encode(pixels, encode)
@@ -213,11 +146,11 @@ struct Render {
         var variant = RenderedVariant(
             bytes: bytes, format: job.output.format, width: pixels.width, height: pixels.height,
             hasAlpha: pixels.bands == 4,
-            milliseconds: Timings(
-                decode: (opened - started) * 1000, operations: (computed - opened) * 1000,
-                encode: (ended - computed) * 1000),
-            // libvips' savers work on threads of their own, one at a time, so wall time stands for CPU time.
-            cpuMilliseconds: max(0, computedCPU - startedCPU + pictures.settle() + ended - computed) * 1000)
+            timings: Timings(
+                decode: .seconds(opened - started), operations: .seconds(computed - opened),
+                encode: .seconds(ended - computed)),
+            // The encoders of libvips run on their own threads, one at a time, so wall time approximates CPU time.
+            cpuTime: .seconds(max(0, computedCPU - startedCPU + pictures.settle() + ended - computed)))
         variant.libraries = RenderLibraries.loaded
         variant.isDamaged = isDamaged
         return variant
@@ -244,14 +177,14 @@ struct Render {
                     remedy: "ask for a smaller size")
             }
             var header = job.header
-            (header.width, header.height) = (drawn.width, drawn.height)
+            (header.encodedWidth, header.encodedHeight) = (drawn.width, drawn.height)
             image = try Decoding.open(file.bytes, header)
         } else {
             image = try Decoding.open(
                 original, job.header, shrink: plan.shrink, frames: frames, isDamaged: isDamaged)
         }
         if let shared = job.shared, plan.shared != nil, !shared.fits(image) {
-            // Such a picture has to be converted before it is shrunk, so it cannot share a decode.
+            // This picture must be converted before it is shrunk, so it cannot share a decode.
             plan = RenderPlan(alone: job)
             image = try Decoding.open(original, job.header, shrink: plan.shrink, frames: frames)
         }
@@ -280,7 +213,8 @@ struct Render {
         picture.extent = job.header.extent(of: picture.image, shrink: plan.shrink)
         if let shared = job.shared, let target = plan.shared {
             let (job, control) = (job, context.control)
-            // Safe: only a step of this render calls the closure, and the bytes stay valid until the render ends.
+            // This is safe because only a step of this render calls the closure, and the bytes stay valid until the
+            // render ends.
             nonisolated(unsafe) let original = original
             picture.shared = SharedReduction(
                 shared: shared, target: target, pictures: pictures, isDrawn: context.isDrawn
@@ -294,7 +228,7 @@ struct Render {
         return picture
     }
 
-    /// All frames with the steps applied, and the profile that describes them.
+    /// Returns all frames with the steps applied, and the profile that describes the frames.
     private func finished(
         _ frames: FrameSequence, _ plan: RenderPlan
     ) throws(RenderError) -> (pixels: EncodablePixels, profile: [UInt8]?) {
@@ -320,7 +254,7 @@ struct Render {
         return (try pixels.droppingOpaqueAlpha(context.control), picture.profile)
     }
 
-    /// One frame with the steps applied, without alpha if the output's format holds none.
+    /// Returns one frame with the steps applied. Removes alpha if the output format cannot store it.
     private func finishedFrame(
         _ frames: FrameSequence, _ index: Int, _ plan: RenderPlan
     ) throws(RenderError) -> Picture {

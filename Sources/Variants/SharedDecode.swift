@@ -1,47 +1,48 @@
-/// What several renders of one original have in common: they decode it once, as large as the largest of them needs, and
-/// shrink it for all.
+/// A decode that several renders of one original share. The original is decoded once, at the size that the largest
+/// render needs, and then shrunk for each render.
 ///
-/// It determines the pixels of each of them, whatever happens to the others: a render gives the same bytes whether those
-/// it shares with are then cancelled, fail, or are rendered by another worker. Only pixels as decoded and shrunk are
-/// shared; each recipe does everything after that by itself.
+/// The decode determines the input pixels of each render independently of the other renders. A render produces the same
+/// bytes even if the other renders are cancelled, fail, or run in a different worker. The renders share the decoded and
+/// shrunk pixels, and run all later steps of their recipes separately.
 package struct SharedDecode: Sendable, Hashable {
     struct Target: Sendable, Hashable {
         var size: PixelSize
-        /// Edge of the squares that are averaged first, in place of the decoder: alone, the render would have decoded
-        /// this much smaller, and decoders average in gamma space. Without this, high contrasts would come out lighter
-        /// than they do alone. The sums are passed on unrounded: rounding each mean of four pixels half up to a byte
-        /// would make them lighter by an eighth on average.
+        /// The edge of the squares that are averaged first, in place of the decoder. A separate decode would have
+        /// shrunk by this additional factor, and decoders average in gamma space. Without this averaging, high
+        /// contrasts would be lighter than in a separate render. The sums are passed on unrounded, because rounding the
+        /// mean of four pixels half up to a byte would make the picture lighter by an eighth on average.
         var box: Int
-        /// What shrinking adds up.
+        /// The light for shrinking.
         var light: RenderLight
     }
 
     /// The digest of the original.
-    let name: String
-    /// How much smaller than stored the decoder makes each edge.
-    let shrink: Int
-    /// The sizes that the picture is shrunk to: distinct, largest first.
-    let targets: [Target]
-    /// The number of renders that take part.
-    let members: Int
+    var name: String
+    /// The factor by which the decoder shrinks each edge.
+    var shrink: Int
+    /// The distinct sizes to which the picture is shrunk, largest first.
+    var targets: [Target]
+    /// The number of participating renders.
+    var members: Int
 
-    /// The most targets that a message to a worker may name.
+    /// The maximum number of targets in a message to a worker.
     static let targetLimit = 16
-    /// The sums of larger squares would not fit in 16 bits.
+    /// The maximum value of `box`. The sums of larger squares would not fit in 16 bits.
     static let boxLimit = 16
-    /// The most that the recipes of participating renders may amplify differences.
+    /// The maximum `differenceGain` of the recipes of participating renders.
     static let gainLimit = 2.0
-    /// The most pixels that all targets may have together.
+    /// The maximum number of pixels of all targets together.
     private static let pixelLimit = 16_000_000
-    /// In an original with fewer pixels, a render whose own decode averages more than four of them takes no part: so
-    /// few are left to shrink that this decode's rounding shows, and such a decode is cheap.
+    /// The minimum number of pixels of an original for a `box` greater than 2. In smaller originals so few pixels
+    /// remain to be shrunk that the rounding of a separate decode would be visible, and a separate decode is cheap.
     private static let averagedLimit = 4_000_000
 
-    /// What a render with this plan takes from a decode with this shrink; nil if it needs a decode of its own.
+    /// Returns the target of a render with this plan in a decode with this shrink factor. Returns nil if the render
+    /// needs a separate decode.
     private static func target(_ plan: RenderPlan, _ shrink: Int) -> Target? {
         guard let size = plan.reduction, plan.shrink.isMultiple(of: shrink) else { return nil }
         let box = plan.shrink / shrink
-        // With alpha, decoders weight colours by it, which these averages do not.
+        // Decoders weight colors by alpha, which these averages do not do.
         guard box == 1 || box <= boxLimit && !plan.hasAlpha else { return nil }
         guard box <= 2 || plan.size.width * plan.size.height >= averagedLimit else { return nil }
         return Target(size: size, box: box, light: plan.light)
@@ -49,14 +50,15 @@ package struct SharedDecode: Sendable, Hashable {
 }
 
 extension SharedDecode {
-    /// Selects those renders of one original that can be made from one decode: they begin by shrinking one frame, and
-    /// then neither choose by looking at it (`trim`, `gravity=attention`) nor amplify differences (`sharpen`,
-    /// `contrast:3`). Only the sixteen smallest sizes take part, with at most 16,000,000 pixels together.
+    /// Selects the renders of one original that can share a decode. These renders begin by shrinking a single frame.
+    /// Their later steps neither depend on the content (`trim`, `gravity=attention`) nor amplify differences
+    /// (`sharpen`, `contrast:3`). At most the sixteen smallest sizes take part, with at most 16,000,000 pixels in
+    /// total.
     ///
     /// - Parameters:
-    ///   - plans: of the renders, each alone.
-    ///   - name: identifies the original: the digest of its bytes.
-    /// - Returns: nil if fewer than two of them can.
+    ///   - plans: the plans of the separate renders.
+    ///   - name: the digest of the original's bytes.
+    /// - Returns: nil if fewer than two renders can share a decode.
     init?(of plans: [RenderPlan], named name: String) {
         let plans = plans.filter { $0.reduction != nil }.sorted { ($0.area, $0.shrink) < ($1.area, $1.shrink) }
         var taken: [RenderPlan] = []
@@ -78,19 +80,19 @@ extension SharedDecode {
         self.init(name: name, shrink: shrink, targets: targets, members: members)
     }
 
-    /// What a render takes if this is its plan when rendered alone; nil if it takes no part.
+    /// Returns the target of a render with this separate plan. Returns nil if the render does not take part.
     func target(of plan: RenderPlan) -> Target? {
         guard let target = Self.target(plan, shrink), targets.contains(target) else { return nil }
         return target
     }
 
-    /// Whether the render with this plan takes part; if not, it is rendered alone, whatever its job says.
+    /// Whether the render with this plan takes part. Otherwise the render decodes alone, regardless of its job.
     func includes(_ plan: RenderPlan) -> Bool { target(of: plan) != nil }
 
-    /// The larger target that a target can be shrunk from, in a fraction of the time and with little difference; nil to
-    /// shrink it from the decoded rows. It is the largest target without averaging, if it has at least two pixels along
-    /// each edge for each of the target's, is itself at most half as large as the decoded picture, and the target has
-    /// the same light and no averaging either.
+    /// Returns the larger target from which the given target can be shrunk in a fraction of the time and with little
+    /// difference. Returns nil if the target must be shrunk from the decoded rows. The source is the largest target
+    /// without averaging that has the same light, is at least twice as large along each edge, and is at most half as
+    /// large as the decoded picture. The given target must not use averaging either.
     func source(of target: Target, decoded: PixelSize) -> Target? {
         func isHalf(_ size: PixelSize, _ larger: PixelSize) -> Bool {
             2 * size.width <= larger.width && 2 * size.height <= larger.height
@@ -101,11 +103,11 @@ extension SharedDecode {
         return largest
     }
 
-    /// Whether a target needs its own decode if much of the picture is clipped (`CutSquares`); averages of up to four
-    /// pixels come close enough.
+    /// Whether a target needs its own decode if much of the picture is clipped (`CutSquares`). Averages of up to four
+    /// pixels are close enough.
     static func isOwn(_ target: Target) -> Bool { target.box > 2 }
 
-    /// Whether all targets can be made from the decoded picture, which may differ from what its header promised.
+    /// Whether all targets can be made from the decoded picture. The size of the picture may differ from the header.
     func fits(_ image: Image) -> Bool {
         targets.allSatisfy { target in
             Reduction.accepts(image, target.size) && target.size.width <= image.width / target.box
@@ -114,21 +116,24 @@ extension SharedDecode {
     }
 }
 
-/// What a render can share with others of its original: its plan when rendered alone.
+/// The properties of a render that decide whether it can share a decode: the digest of the original and the plan of the
+/// separate render.
 struct ShareableDecode: Sendable {
     let digest: String
     let plan: RenderPlan
 }
 
 extension RenderJob {
-    /// What it can share; nil if its original has no name, it needs a decode of its own, or its decode is decided.
+    /// The properties for sharing. nil if the original has no digest, the render needs a separate decode, or a shared
+    /// decode has already been decided.
     var shareable: ShareableDecode? {
         guard let digest, shared == nil else { return nil }
         let plan = RenderPlan(self)
         return plan.reduction == nil ? nil : ShareableDecode(digest: digest, plan: plan)
     }
 
-    /// `jobs`, all of one original, with the decode that they share if they wait together; nil if fewer than two can.
+    /// Returns the jobs with the decode that they would share if they waited together. All jobs must have the same
+    /// original. Returns nil if fewer than two of them can share a decode.
     @_spi(Benchmarks) public static func sharing(_ jobs: [RenderJob], named name: String) -> [RenderJob]? {
         guard let shared = SharedDecode(of: jobs.map(RenderPlan.init(alone:)), named: name) else { return nil }
         return jobs.map { job in
@@ -140,7 +145,7 @@ extension RenderJob {
 }
 
 extension RenderPlan {
-    /// The plan of a render that shares nothing.
+    /// Creates the plan for a separate decode.
     init(alone job: RenderJob) {
         var alone = job
         alone.shared = nil

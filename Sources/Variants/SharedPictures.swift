@@ -1,18 +1,19 @@
 import PipelineSupport
 import Synchronization
 
-/// The shrunk pictures of the last shared decode, for the participating renders, which run one after another.
+/// Keeps the shrunk pictures of the last shared decode for the participating renders, which run one after another.
 final class SharedPictures: Sendable {
     private struct State {
         var shared: SharedDecode?
         var pictures: [SharedDecode.Target: PixelStorage] = [:]
         /// Whether much of the decoded picture is clipped.
         var isCut = false
-        /// Participating renders that are still to come.
+        /// The number of participating renders that have not run yet.
         var left = 0
-        /// Each participating render's share of the decode, in CPU seconds.
+        /// The part of the decode that each participating render accounts for, in CPU seconds.
         var part = 0.0
-        /// CPU seconds to add to the current render's own: its share of the decode, or minus the others' if it decoded.
+        /// The CPU seconds to add to the current render: its part of the decode, or minus the parts of the others if
+        /// the current render decoded.
         var balance = 0.0
         var decodes = 0
     }
@@ -21,12 +22,12 @@ final class SharedPictures: Sendable {
     var decodes: Int { state.withLock { $0.decodes } }
     var isEmpty: Bool { state.withLock { $0.pictures.isEmpty } }
 
-    /// Drops pictures that do not belong to `shared`.
+    /// Discards pictures that do not belong to `shared`.
     func keep(only shared: SharedDecode?) {
         state.withLock { if $0.shared != shared { $0 = State(decodes: $0.decodes) } }
     }
 
-    /// Returns the last render's balance, and resets it.
+    /// Returns the balance of the last render and resets it.
     func settle() -> Double {
         state.withLock { state in
             defer { state.balance = 0 }
@@ -34,8 +35,8 @@ final class SharedPictures: Sendable {
         }
     }
 
-    /// Shrinks `image`, as decoded, to `target`, one of `shared`'s. Returns nil if so much of the picture is clipped
-    /// that this target needs a decode of its own.
+    /// Shrinks the decoded `image` to `target`, which is one of the targets of `shared`. Returns nil if so much of the
+    /// picture is clipped that this target needs a separate decode.
     func reduced(
         _ image: Image, _ extent: Reduction.Extent?, to target: SharedDecode.Target, _ shared: SharedDecode,
         isDrawn: Bool?, _ control: RenderControl
@@ -48,7 +49,7 @@ final class SharedPictures: Sendable {
         }
         let (pixels, isCut) = state.withLock { state in
             state.left -= 1
-            // The balance is still needed after the pictures are dropped.
+            // The balance is still needed after the pictures have been discarded.
             defer { if state.left <= 0 { (state.shared, state.pictures) = (nil, [:]) } }
             return (state.pictures[target], state.isCut)
         }
@@ -112,10 +113,10 @@ struct SharedReduction: Sendable {
     let target: SharedDecode.Target
     let pictures: SharedPictures
     let isDrawn: Bool?
-    /// Opens the original for a render that shares nothing.
+    /// Opens the original for a separate decode.
     let openAlone: @Sendable () throws(RenderError) -> (image: Image, extent: Reduction.Extent?)
 
-    /// Shrinks `image`, as decoded, to the target.
+    /// Shrinks the decoded `image` to the target.
     func reduced(
         _ image: Image, _ extent: Reduction.Extent?, _ control: RenderControl
     ) throws(RenderError) -> Image {

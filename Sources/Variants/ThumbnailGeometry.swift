@@ -1,19 +1,20 @@
-/// Width and height in whole pixels, each ≥ 1.
+/// A width and height in whole pixels, each at least 1.
 struct PixelSize: Sendable, Hashable {
     var width: Int
     var height: Int
 
     var swapped: PixelSize { PixelSize(width: height, height: width) }
 
-    /// Both edges times `numerator ÷ denominator`, each max(1, ⌊edge·s + ½⌋), computed in integers.
+    /// Returns both edges multiplied by `numerator ÷ denominator`. Each edge is max(1, ⌊edge·s + ½⌋), computed in
+    /// integers.
     func scaled(_ numerator: Int, _ denominator: Int) -> PixelSize {
         func edge(_ length: Int) -> Int { max(1, (2 * length * numerator + denominator) / (2 * denominator)) }
         return PixelSize(width: edge(width), height: edge(height))
     }
 
-    /// Both edges times a decimal factor, rounded in the same way.
+    /// Returns both edges multiplied by a decimal factor, with the same rounding.
     func scaled(by factor: Double) -> PixelSize {
-        // Factors are whole millionths, so the product is exact: 100 × 1.005 is 100.5 and rounds up.
+        // Factors are whole millionths, so the product is exact: 100 × 1.005 is 100.5 and is rounded up.
         PixelSize(width: PlainNumber.scaled(width, by: factor), height: PlainNumber.scaled(height, by: factor))
     }
 }
@@ -25,11 +26,12 @@ struct PixelRectangle: Sendable, Hashable {
     var height: Int
 }
 
-/// The arithmetic of `thumbnail` (docs/recipes.md): the size the picture is scaled to, and what is cropped or padded.
+/// Computes the sizes for `thumbnail` (docs/recipes.md): the size to which the picture is scaled, and the size after
+/// cropping or padding.
 struct ThumbnailGeometry: Sendable, Hashable {
-    /// The size the whole picture is scaled to.
+    /// The size to which the complete picture is scaled.
     var scaled: PixelSize
-    /// The size after cropping (`fill`) or padding (`pad`); otherwise equal to `scaled`.
+    /// The size after cropping (`fill`) or padding (`pad`). Otherwise equal to `scaled`.
     var output: PixelSize
 
     init(source: PixelSize, box: PixelBox, mode: Thumbnail.Mode, enlarges: Bool) {
@@ -54,7 +56,7 @@ struct ThumbnailGeometry: Sendable, Hashable {
         case .fill:
             output = PixelSize(width: boxWidth, height: boxHeight)
             if !enlarges {
-                // Shrink the box by min(w/W, h/H, 1), so that covering it enlarges nothing.
+                // Shrink the box by min(w/W, h/H, 1), so that covering the box enlarges nothing.
                 if source.width * boxHeight <= source.height * boxWidth {
                     if source.width < boxWidth { output = output.scaled(source.width, boxWidth) }
                 } else if source.height < boxHeight {
@@ -68,7 +70,7 @@ struct ThumbnailGeometry: Sendable, Hashable {
         }
     }
 
-    /// s = min(W/w, H/h, 1); the 1 applies only if nothing may be enlarged.
+    /// Returns the size scaled by s = min(W/w, H/h, 1). The 1 applies only if enlarging is not allowed.
     private static func fit(_ source: PixelSize, _ box: PixelBox, _ enlarges: Bool) -> PixelSize {
         let byWidth = box.width.map { (numerator: $0, denominator: source.width) }
         let byHeight = box.height.map { (numerator: $0, denominator: source.height) }
@@ -82,8 +84,8 @@ struct ThumbnailGeometry: Sendable, Hashable {
 }
 
 extension Anchor {
-    /// Where a window of size `inner` lies in `outer` (or a picture of size `inner` on a canvas of size `outer`).
-    /// Content-aware gravities count as the centre here.
+    /// Returns the position of a window of size `inner` in `outer`, or of a picture of size `inner` on a canvas of size
+    /// `outer`. Content-aware gravities are treated as the center.
     func rectangle(_ inner: PixelSize, in outer: PixelSize) -> PixelRectangle {
         let (spareX, spareY) = (outer.width - inner.width, outer.height - inner.height)
         var (x, y) = (spareX / 2, spareY / 2)
@@ -92,17 +94,9 @@ extension Anchor {
             x = Int((focusX * Double(outer.width) - Double(inner.width) / 2).rounded())
             y = Int((focusY * Double(outer.height) - Double(inner.height) / 2).rounded())
         case .gravity(let gravity):
-            switch gravity {
-            case .centre, .attention, .entropy: break
-            case .north: y = 0
-            case .south: y = spareY
-            case .west: x = 0
-            case .east: x = spareX
-            case .northWest: (x, y) = (0, 0)
-            case .northEast: (x, y) = (spareX, 0)
-            case .southWest: (x, y) = (0, spareY)
-            case .southEast: (x, y) = (spareX, spareY)
-            }
+            let sides = gravity.sides
+            if sides.x != 0 { x = sides.x < 0 ? 0 : spareX }
+            if sides.y != 0 { y = sides.y < 0 ? 0 : spareY }
         }
         return PixelRectangle(
             x: min(max(x, 0), max(0, spareX)), y: min(max(y, 0), max(0, spareY)), width: inner.width,

@@ -3,23 +3,23 @@ import Glibc
 import Pipeline
 import Synchronization
 
-/// Turns signals into events. The first SIGINT or SIGTERM requests a clean stop, the second terminates the process; SIGHUP
-/// requests a reload, for programs that ask for that.
+/// Converts signals into events. The first SIGINT or SIGTERM requests a clean stop, the second terminates the process.
+/// SIGHUP requests a reload in programs that support it.
 enum Interruption {
     private static let handlers = Mutex<(next: Int, waiting: [(number: Int, call: @Sendable () -> Void)])>((0, []))
     private static let reloads = Mutex<(@Sendable () -> Void)?>(nil)
     private static let arrived = Atomic<Bool>(false)
-    /// Ends of the pipe. They are plain memory, which a signal handler may read, and set before the handler and thread
-    /// exist.
+    /// The ends of the pipe. They are plain memory, so a signal handler may read them, and are set before the handler
+    /// and the thread exist.
     nonisolated(unsafe) private static var reader: Int32 = -1
     nonisolated(unsafe) private static var writer: Int32 = -1
 
     static var isRequested: Bool { arrived.load(ordering: .acquiring) }
 
-    /// Starts catching the signals. Returns the error number if the system starts no thread, else 0.
+    /// Starts catching the signals. Returns the error number if the system cannot start a thread, otherwise 0.
     ///
-    /// The handler writes to a pipe that a thread reads. That works whichever thread the signal is delivered to,
-    /// including threads that libraries start.
+    /// The handler writes to a pipe that a thread reads. This works regardless of which thread receives the signal,
+    /// including threads started by libraries.
     static func arm() -> Int32 {
         var ends: [Int32] = [-1, -1]
         // Without a pipe, the signals keep their default action and terminate the process.
@@ -31,7 +31,8 @@ enum Interruption {
         return 0
     }
 
-    /// Calls `handler` at each SIGHUP from now on, which otherwise terminates the process; nil ignores further ones.
+    /// Calls `handler` on each SIGHUP from now on. By default, SIGHUP terminates the process. If `handler` is nil,
+    /// SIGHUP is ignored.
     static func onReload(_ handler: (@Sendable () -> Void)?) {
         reloads.withLock { $0 = handler }
         if writer >= 0 { catchSignals([SIGHUP]) }
@@ -46,7 +47,7 @@ enum Interruption {
             errno = saved
         })
         action.sa_flags = SA_RESTART
-        // A parent process may have blocked the signals; a child inherits the mask.
+        // A parent process may have blocked the signals, and a child process inherits the signal mask.
         var signals = sigset_t()
         sigemptyset(&signals)
         for number in numbers {
@@ -56,7 +57,8 @@ enum Interruption {
         pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
-    /// Calls `handler` when a stop is requested, or at once if it has been. Returns the number to pass to `remove`.
+    /// Calls `handler` when a stop is requested, or immediately if a stop has already been requested. Returns the
+    /// number to pass to `remove`.
     @discardableResult
     static func onRequest(_ handler: @escaping @Sendable () -> Void) -> Int {
         let number = handlers.withLock { handlers in
@@ -72,7 +74,7 @@ enum Interruption {
         handlers.withLock { $0.waiting.removeAll { $0.number == number } }
     }
 
-    /// Returns what `work` returns or throws; a request to stop cancels it.
+    /// Runs `work` and returns its result. A stop request cancels `work`.
     static func cancelling<Value: Sendable>(
         _ work: @escaping @Sendable () async throws(PipelineError) -> Value
     ) async throws(PipelineError) -> Value {

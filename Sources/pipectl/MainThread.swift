@@ -1,10 +1,10 @@
 import PipelineSupport
 import Synchronization
 
-/// Runs tasks on the main thread, one job after another, so that a command that does one thing starts neither the
-/// cooperative pool's threads nor those with which libdispatch manages them.
+/// Runs tasks on the main thread, one job after another, so that a command with a single task does not start the
+/// threads of the cooperative pool and of libdispatch.
 final class MainThread: TaskExecutor {
-    /// The executor for tasks of such a command once it runs; nil for other commands, which use the cooperative pool.
+    /// The executor of the current command if the command runs on the main thread; nil if it uses the cooperative pool.
     static var executor: (any TaskExecutor)? { current.withLock { $0 } }
 
     private static let current = Mutex<MainThread?>(nil)
@@ -13,7 +13,7 @@ final class MainThread: TaskExecutor {
 
     /// Blocks the calling thread until `work` has finished.
     ///
-    /// - Parameter isAlone: whether `work` runs on the calling thread; otherwise it runs on the cooperative pool.
+    /// - Parameter isAlone: Whether `work` runs on the calling thread rather than on the cooperative pool.
     static func run(isAlone: Bool, _ work: @escaping @Sendable () async -> Void) {
         let thread = MainThread()
         thread.jobs.opened()
@@ -27,7 +27,7 @@ final class MainThread: TaskExecutor {
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
-        // After the end of `work`, nothing waits for what it left behind.
+        // After `work` has finished, no caller waits for tasks that it started.
         _ = jobs.append { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
     }
 }

@@ -5,7 +5,7 @@ import Pipeline
 import Synchronization
 import Variants
 
-/// The command `pipectl`, with a subcommand for each thing it does.
+/// The `pipectl` command and its subcommands.
 @main
 struct Pipectl: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -17,7 +17,7 @@ struct Pipectl: AsyncParsableCommand {
               pipectl batch photos/ -r thumbnail:320x240 -o out --gallery out.html
               pipectl recipe 'thumbnail:300x200:fill,rounded-mask:8pct,webp:82'
               pipectl cache stats
-              pipectl serve --set allowUnsigned=true
+              pipectl serve photos/
 
             Exit codes:
               0 done                     5 not an image, or over a limit
@@ -35,7 +35,7 @@ struct Pipectl: AsyncParsableCommand {
             HealthCommand.self,
         ])
 
-    /// Without a subcommand: what to do next.
+    /// Prints examples when called without a subcommand.
     func run() async throws {
         print(
             """
@@ -51,25 +51,25 @@ struct Pipectl: AsyncParsableCommand {
     }
 
     static func main() {
-        // Must come first, before a second thread exists: a worker process does not parse commands.
+        // Must be called first, before a second thread exists. A worker process does not parse commands.
         RenderWorker.runIfAsked()
         if let refusal = Surroundings.refusal { fail(refusal) }
-        // If a pipe's reader goes away, let the write fail instead of killing the process.
+        // If the reader of a pipe exits, the write must fail instead of terminating the process.
         signal(SIGPIPE, SIG_IGN)
-        // Likewise for a file that exceeds the size limit (`ulimit -f`).
+        // The same applies to a file that exceeds the size limit (`ulimit -f`).
         signal(SIGXFSZ, SIG_IGN)
-        // Before the first thread, since that would reserve an arena.
+        // Checked before the first thread is started, because the thread would reserve an arena.
         let tooSmall = Surroundings.refusalOfAddressSpace ?? Surroundings.refusalOfFiles
         let threadFailure = Interruption.arm()
         let arguments = Array(CommandLine.arguments.dropFirst())
         let doesManyThings = arguments.first == "batch" || arguments.first == "serve"
         let refusal = tooSmall ?? (threadFailure == 0 ? nil : Surroundings.refusal(withoutThreads: threadFailure))
-        // Where no thread can be started, the cooperative pool would try for ever.
+        // If no thread can be started, the cooperative pool would retry forever.
         MainThread.run(isAlone: !doesManyThings || refusal != nil) { await run(arguments, refusal) }
         fflush(nil)
     }
 
-    /// - Parameter refusal: why a command that needs threads cannot run; nil if it can.
+    /// - Parameter refusal: The reason why a command that needs threads cannot run; nil if it can.
     private static func run(_ arguments: [String], _ refusal: CommandFailure?) async {
         do {
             var command = try parseAsRoot(arguments)
@@ -118,7 +118,7 @@ struct CommandFailure: Error {
         self.message = message
     }
 
-    /// What an error means for the command that it ends; nil for an error of the argument parser.
+    /// Creates the failure of a command that threw `error`. Returns nil if the error is from the argument parser.
     init?(_ error: any Error) {
         switch error {
         case let failure as CommandFailure: self = failure
@@ -131,34 +131,45 @@ struct CommandFailure: Error {
     }
 }
 
-/// Output of the program: results go to stdout, everything else to stderr.
-enum Console {
-    /// The log format; set by a server, whose stderr is its log.
-    private static let log = Mutex<LogFormat?>(nil)
-
-    /// Makes stderr a log from now on.
-    static func beginLog(_ format: LogFormat) { log.withLock { $0 = format } }
-
-    /// Writes a message to stderr; as a log line if `beginLog` was called.
-    static func error(_ text: String, _ level: LogLine.Level = .warning) {
-        tell(LogLine(level: level, message: text))
+/// The output of a program. Results are written to stdout, everything else to stderr.
+final class Console: Sendable {
+    /// The output of this program.
+    static let own = Console { bytes, descriptor throws(FileError) in
+        let name = descriptor == STDOUT_FILENO ? "standard output" : "standard error"
+        try AtomicOutput.write(bytes, toDescriptor: descriptor, named: name)
     }
 
-    static func tell(_ line: LogLine) {
-        guard let format = log.withLock({ $0 }) else { return write(toErrors: line.message) }
-        write(toErrors: line.text(format, time: SystemClock.unix.seconds))
+    /// The log format. Set by a server, which logs to stderr.
+    private let log = Mutex<LogFormat?>(nil)
+    private let output: @Sendable (_ bytes: [UInt8], _ descriptor: Int32) throws(FileError) -> Void
+
+    init(_ output: @escaping @Sendable (_ bytes: [UInt8], _ descriptor: Int32) throws(FileError) -> Void) {
+        self.output = output
     }
 
-    private static func write(toErrors text: String) {
-        // The text may quote an origin, whose control characters must not reach the terminal.
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { TextTable.plain(String($0)) }
-        let bytes = Array((lines.joined(separator: "\n") + "\n").utf8)
-        // Ignore errors: if stderr is closed, there is nowhere to report them.
-        try? AtomicOutput.write(bytes, toDescriptor: STDERR_FILENO, named: "standard error")
+    /// Writes messages to stderr as log lines from now on.
+    func beginLog(_ format: LogFormat) { log.withLock { $0 = format } }
+
+    static func error(_ text: String, _ level: LogLine.Level = .warning) { own.error(text, level) }
+
+    static func write(_ bytes: [UInt8]) throws(FileError) { try own.write(bytes) }
+
+    /// Writes a message to stderr, as a log line if `beginLog` was called.
+    func error(_ text: String, _ level: LogLine.Level = .warning) { tell(LogLine(level: level, message: text)) }
+
+    func tell(_ line: LogLine) {
+        let format = log.withLock { $0 }
+        let text = format.map { line.text($0, time: SystemClock.unix.seconds) } ?? line.message
+        // The text may contain a message from an origin. Control characters must not reach the terminal.
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map {
+            line.showsToken ? String($0) : TextTable.plain(String($0))
+        }
+        // Ignore errors. If stderr is closed, they cannot be reported.
+        try? output(Array((lines.joined(separator: "\n") + "\n").utf8), STDERR_FILENO)
     }
 
-    static func write(_ bytes: [UInt8]) throws(FileError) {
+    func write(_ bytes: [UInt8]) throws(FileError) {
         fflush(nil)
-        try AtomicOutput.write(bytes, toDescriptor: STDOUT_FILENO, named: "standard output")
+        try output(bytes, STDOUT_FILENO)
     }
 }

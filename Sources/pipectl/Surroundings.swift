@@ -1,20 +1,20 @@
 import Glibc
 import PipelineSupport
 
-/// What the program needs of the system that it runs on. It is checked before a command runs: without threads, for
-/// example, a command would wait for ever.
+/// The program's requirements on the system. They are checked before a command runs. Without threads, for example, a
+/// command would hang.
 enum Surroundings {
-    /// Why no command can run; nil if one can.
+    /// The reason why no command can run; nil if commands can run.
     static var refusal: CommandFailure? {
-        // Swift reads the arguments from /proc; the program's name, at least, is always among them.
+        // Swift reads the arguments from /proc. They always include at least the program's name.
         guard CommandLine.arguments.isEmpty else { return nil }
         return CommandFailure(
             .usage, "/proc is not mounted, so the arguments cannot be read; mount it: mount -t proc proc /proc")
     }
 
-    /// Why a command that needs threads cannot run.
+    /// Returns the failure of a command that needs threads.
     ///
-    /// - Parameter cause: the error number of the thread that could not be started.
+    /// - Parameter cause: The error number of the thread that could not be started.
     static func refusal(withoutThreads cause: Int32) -> CommandFailure {
         let reason = String(cString: strerror(cause))
         guard cause == EPERM else { return CommandFailure(.usage, "no thread can be started: \(reason)") }
@@ -24,8 +24,8 @@ enum Surroundings {
                 + "the container runtime, or run the container with --security-opt seccomp=unconfined")
     }
 
-    /// Why there are too few files for a command's threads, pipes and libraries, some of which end the program where they
-    /// get none; nil if there are enough.
+    /// The failure if the limit of open files is too low for a command's threads, pipes and libraries; nil if it is
+    /// sufficient. Some of them crash the program if they cannot open files.
     static var refusalOfFiles: CommandFailure? {
         let least: rlim_t = 32
         var limit = rlimit()
@@ -37,7 +37,7 @@ enum Surroundings {
             "`ulimit -n` permits \(limit.rlim_cur) open files, and a command needs \(least): raise it: ulimit -n 1024")
     }
 
-    /// The limit of the address space in bytes (`ulimit -v`); nil if there is none.
+    /// The limit of the address space in bytes (`ulimit -v`); nil if unlimited.
     static var addressSpace: Int? {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit) == 0, limit.rlim_cur != rlim_t.max else {
@@ -46,17 +46,18 @@ enum Surroundings {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// Why the threads of a command do not fit in the address space; nil if they do.
+    /// The failure if a command's threads do not fit in the address space; nil if they fit.
     static var refusalOfAddressSpace: CommandFailure? {
         guard let limit = addressSpace else { return nil }
-        // Otherwise the allocator reserves 64 MB for each thread.
+        // Otherwise, the allocator reserves 64 MB per thread.
         Heap.limitArenas(to: 1)
         var attributes = pthread_attr_t()
         var stack = 8 << 20
         pthread_attr_init(&attributes)
         pthread_attr_getstacksize(&attributes, &stack)
         pthread_attr_destroy(&attributes)
-        // Swift's and ours for each processor, and those that read, write, look up and wait; and memory to work with.
+        // Includes a thread of Swift and one of ours per processor, threads that read, write, look up and wait, and
+        // working memory.
         let needed = (2 * RunConfiguration.processors + 14) * stack + 96 << 20
         let reserved = mmap(nil, needed, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | Int32(MAP_NORESERVE), -1, 0)
         guard reserved == MAP_FAILED else {

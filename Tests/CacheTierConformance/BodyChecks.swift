@@ -10,7 +10,7 @@ extension CacheTierConformance {
                 try await bench.keep(original, body)
                 try await bench.keep(entry, body, of: original.source)
                 bench.expect(try await bench.records(original.source) == [original], "record of \(length) bytes")
-                // An empty body need not be stored: its digest says all.
+                // An empty body need not be stored, because its digest identifies it.
                 if length > 0 {
                     bench.expect(try await bench.body(original.digest) == body, "original of \(length) bytes")
                 }
@@ -39,8 +39,8 @@ extension CacheTierConformance {
             bench.expect(try await bench.variant(none, of: none) == nil, "variant")
             try await bench.store(.freshened(record("http://a/", [1])))
             bench.expect(try await bench.records("http://a/").isEmpty, "freshening stores no record")
-            try await bench.store(.removedRecord(source: "http://a/", selecting: [:]))
-            let purged = try await bench.tier.purge(PurgeSelection(sources: ["http://a/"]))
+            try await bench.store(.removedRecord(record("http://a/", [])))
+            let purged = try await bench.tier.purge(EntrySelection(sources: ["http://a/"]))
             bench.expect(purged.records == 0 && purged.variants == 0, "a purge of nothing removes nothing")
         },
         Check("a variant is found only with the original it was made from") { bench in
@@ -64,14 +64,11 @@ extension CacheTierConformance {
         },
         Check("a call stores all its changes, in order") { bench in
             let (one, two) = (sample(100, seed: 1), sample(100_000, seed: 2))
-            let mark = try await bench.mark()
             let removed = record("http://a/", one, selecting: ["accept": "x"])
-            try await bench.tier.store(
-                [
-                    .original(removed, body: .bytes(one)), .original(record("http://a/", two), body: .bytes(two)),
-                    .removedRecord(source: "http://a/", selecting: ["accept": "x"]),
-                    .variant(variant("v", of: digest(two), one), body: one, source: "http://a/"),
-                ].map { EntryChange($0, mark: mark) })
+            try await bench.store(
+                .original(removed, body: .bytes(one)), .original(record("http://a/", two), body: .bytes(two)),
+                .removedRecord(removed),
+                .variant(variant("v", of: digest(two), one), body: one, source: "http://a/"))
             bench.expect(try await bench.records("http://a/").map(\.digest) == [digest(two)], "records")
             bench.expect(try await bench.variant(key("v"), of: digest(two)) != nil, "variant")
         },
@@ -86,7 +83,7 @@ extension CacheTierConformance {
                             let entry = variant("\(number)", of: digest(body), body)
                             let original = record("http://\(number)/", body)
                             if round % 17 == 16 {
-                                _ = try await bench.tier.purge(PurgeSelection(sources: [original.source]))
+                                _ = try await bench.tier.purge(EntrySelection(sources: [original.source]))
                             }
                             if let found = try await bench.variant(entry.key, of: entry.originalDigest) {
                                 bench.expect(found == .init(entry: entry, body: body), "another variant")

@@ -1,17 +1,17 @@
 public import Pipeline
 
-/// What every `CacheTier` promises, as checks that anyone can run against a tier of their own:
+/// The requirements of `CacheTier`, as checks that you can run against your own tier:
 ///
 ///     for check in CacheTierConformance.checks {
 ///         for violation in await CacheTierConformance.violations(of: check, by: MyTier()) { print(violation) }
 ///     }
 ///
-/// A check wants an empty tier with room for 64 MB of originals and as much of variants. `PipelineTests` runs all of
-/// them against the memory tier, the disk tier, and a tier of plain files.
+/// A check needs an empty tier with room for 64 MB of originals and 64 MB of variants. `PipelineTests` runs all checks
+/// against the memory tier, the disk tier, and a tier of plain files.
 public enum CacheTierConformance {
-    /// One promise.
+    /// A requirement of `CacheTier`.
     public struct Check: Sendable, CustomStringConvertible {
-        /// The promise, as a sentence.
+        /// The requirement, as a sentence.
         public let description: String
         let run: @Sendable (TierBench) async throws -> Void
 
@@ -21,10 +21,10 @@ public enum CacheTierConformance {
         }
     }
 
-    /// All promises.
+    /// All checks.
     public static let checks: [Check] = bodies + records + purges
 
-    /// Runs a check; returns what the tier did wrong, nothing if it passes.
+    /// Runs a check and returns the violations. Empty if the tier passes.
     public static func violations(of check: Check, by tier: any CacheTier) async -> [String] {
         let bench = TierBench(tier)
         do {

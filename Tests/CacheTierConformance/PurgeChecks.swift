@@ -13,7 +13,7 @@ extension CacheTierConformance {
                             variant("\(name)\(number)", of: digest(body), small), small, of: "http://\(name)/")
                     }
                 }
-                let result = try await bench.tier.purge(PurgeSelection(sources: ["http://a/"]))
+                let result = try await bench.tier.purge(EntrySelection(sources: ["http://a/"]))
                 let (a, b) = (digest(bodies["a"] ?? []), digest(bodies["b"] ?? []))
                 bench.expect(result.digests.contains(a), "the digests that the source has had")
                 bench.expect(try await bench.records("http://a/").isEmpty, "records of the source")
@@ -32,13 +32,13 @@ extension CacheTierConformance {
             try await bench.keep(record("http://a/", [1]), [1])
             try await bench.keep(entry, [1, 2], of: "http://a/")
             try await bench.keep(record("http://a/", [2]), [2])
-            _ = try await bench.tier.purge(PurgeSelection(sources: ["http://a/"]))
+            _ = try await bench.tier.purge(EntrySelection(sources: ["http://a/"]))
             bench.expect(try await bench.variant(entry.key, of: digest([1])) == nil, "a variant of former bytes")
         },
         Check("a purge takes variants of digests that only the caller knows") { bench in
             let entry = variant("v", of: digest([1]), [1, 2])
             try await bench.keep(entry, [1, 2], of: nil)
-            _ = try await bench.tier.purge(PurgeSelection(sources: ["http://a/"], digests: [digest([1])]))
+            _ = try await bench.tier.purge(EntrySelection(sources: ["http://a/"], digests: [digest([1])]))
             bench.expect(try await bench.variant(entry.key, of: digest([1])) == nil, "the variant")
         },
         Check("equal bytes under two keys stay with one when the other goes") { bench in
@@ -49,13 +49,13 @@ extension CacheTierConformance {
                     try await bench.keep(record(name, own), own)
                     try await bench.keep(variant(name, of: digest(own), body), body, of: name)
                 }
-                _ = try await bench.tier.purge(PurgeSelection(sources: ["http://a/"]))
+                _ = try await bench.tier.purge(EntrySelection(sources: ["http://a/"]))
                 let gone = try await bench.variant(key("http://a/"), of: digest(sample(5, seed: 0)))
                 let left = try await bench.variant(key("http://b/"), of: digest(sample(5, seed: 1)))
                 bench.expect(gone == nil && left?.body == body, "\(length) bytes")
             }
         },
-        Check("a purge of a prefix removes what begins so, and voids work begun before") { bench in
+        Check("a purge of a prefix removes what begins so") { bench in
             let shared = sample(100, seed: 1)
             for (number, name) in ["http://a/1", "http://a/2", "http://b/1"].enumerated() {
                 try await bench.keep(record(name, shared), shared)
@@ -63,8 +63,7 @@ extension CacheTierConformance {
                 try await bench.keep(record(name + "/own", own), own)
                 try await bench.keep(variant(name, of: digest(own), [1, 2]), [1, 2], of: name + "/own")
             }
-            let before = try await bench.mark()
-            _ = try await bench.tier.purge(PurgeSelection(matching: SourceSelection(prefix: "http://a/")))
+            _ = try await bench.tier.purge(EntrySelection(prefixes: ["http://a/"]))
             for name in ["http://a/1", "http://a/2/own"] {
                 bench.expect(try await bench.records(name).isEmpty, "records of \(name)")
             }
@@ -72,52 +71,20 @@ extension CacheTierConformance {
             let left = try await bench.variant(key("http://b/1"), of: digest(sample(100, seed: 12)))
             bench.expect(gone == nil && left?.body == [1, 2], "variants")
             bench.expect(try await bench.body(digest(shared)) == shared, "a body that another source's record names")
-            try await bench.keep(record("http://a/3", shared), shared, mark: before)
-            bench.expect(try await bench.records("http://a/3").isEmpty, "work begun before")
             try await bench.keep(record("http://a/3", shared), shared)
-            bench.expect(try await bench.records("http://a/3").count == 1, "work begun after")
-        },
-        Check("what a purge has overtaken is not stored") { bench in
-            let body = sample(100, seed: 1)
-            let original = record("http://a/", body)
-            let entry = variant("v", of: original.digest, body)
-            try await bench.keep(original, body)
-            let before = try await bench.mark()
-            let result = try await bench.tier.purge(PurgeSelection(sources: [original.source]))
-            bench.expect(result.mark > before, "the mark of a purge")
-            try await bench.keep(original, body, mark: before)
-            try await bench.keep(entry, body, of: original.source, mark: before)
-            bench.expect(try await bench.records(original.source).isEmpty, "a record")
-            bench.expect(try await bench.variant(entry.key, of: original.digest) == nil, "a variant")
-            try await bench.keep(original, body)
-            try await bench.keep(entry, body, of: original.source)
-            bench.expect(try await bench.variant(entry.key, of: original.digest)?.body == body, "work begun after")
+            bench.expect(try await bench.records("http://a/3").count == 1, "what is stored afterwards")
         },
         Check("a soft purge leaves no record unmarked, and a purge of variants no variant") { bench in
             let (a, b) = (sample(100, seed: 1), sample(100, seed: 2))
             let entry = variant("v", of: digest(b), b)
             for (name, body) in [("http://a/", a), ("http://b/", b)] { try await bench.keep(record(name, body), body) }
-            let before = try await bench.mark()
-            _ = try await bench.tier.purge(PurgeSelection(sources: ["http://a/"], mode: .soft))
-            var confirmed = record("http://a/", a)
-            confirmed.response.responseTime += 1
-            try await bench.tier.store([EntryChange(.freshened(confirmed), mark: before)])
+            _ = try await bench.tier.purge(EntrySelection(sources: ["http://a/"], mode: .soft))
             let left = try await bench.records("http://a/")
             bench.expect(left.allSatisfy(\.response.isSoftPurged), "a record that is fresh")
             bench.expect(try await bench.records("http://b/").contains { !$0.response.isSoftPurged }, "another source")
             try await bench.keep(entry, b, of: "http://b/")
-            _ = try await bench.tier.purge(PurgeSelection(sources: ["http://b/"], mode: .variantsOnly))
+            _ = try await bench.tier.purge(EntrySelection(sources: ["http://b/"], mode: .variantsOnly))
             bench.expect(try await bench.variant(entry.key, of: entry.originalDigest) == nil, "the variant")
-        },
-        Check("purges are told since a mark: their names, or that there were too many") { bench in
-            try await bench.keep(record("http://a/", [1]), [1])
-            let before = try await bench.mark()
-            bench.expect(try await bench.tier.purges(since: before).names == [], "nothing purged")
-            let result = try await bench.tier.purge(PurgeSelection(sources: ["http://a/"]))
-            let log = try await bench.tier.purges(since: before)
-            bench.expect(log.mark >= result.mark, "the later mark")
-            bench.expect(log.names?.isSuperset(of: ["http://a/", digest([1])]) ?? true, "source and digest")
-            bench.expect(try await bench.tier.purges(since: log.mark).names == [], "nothing since")
         },
     ]
 }

@@ -26,9 +26,9 @@ extension CacheTierConformance {
             bench.expect(found.count == 12 && times == times.sorted(by: >), "all, newest first")
             bench.expect(found.contains(again) && !found.contains(all[11]), "one selection in place of the same")
             bench.expect(found.allSatisfy { $0 == again || all.contains($0) }, "records as they were stored")
-            let gone = found[3].response.selecting
-            try await bench.store(.removedRecord(source: "http://a/", selecting: gone))
-            let left = try await bench.records("http://a/").map(\.response.selecting)
+            let gone = found[3]
+            try await bench.store(.removedRecord(gone))
+            let left = try await bench.records("http://a/")
             bench.expect(left.count == 11 && !left.contains(gone), "one selection is removed")
         },
         Check("freshening changes a record and keeps its body") { bench in
@@ -48,7 +48,7 @@ extension CacheTierConformance {
             let entry = variant("v", of: digest(body), [1, 2])
             try await bench.keep(record("http://a/", body), body)
             try await bench.keep(entry, [1, 2], of: "http://a/")
-            try await bench.store(.removedRecord(source: "http://a/", selecting: [:]))
+            try await bench.store(.removedRecord(record("http://a/", [])))
             bench.expect(try await bench.records("http://a/").isEmpty, "the record")
             bench.expect(try await bench.variant(entry.key, of: digest(body)) != nil, "the variant")
         },
@@ -67,7 +67,7 @@ extension CacheTierConformance {
                 let found = try await bench.records(source)
                 bench.expect(found.map(\.fetchMilliseconds) == [Double(number)], "source \(number)")
             }
-            _ = try await bench.tier.purge(PurgeSelection(sources: ["a"]))
+            _ = try await bench.tier.purge(EntrySelection(sources: ["a"]))
             bench.expect(try await bench.records("a\u{0}b").count == 1, "a NUL does not end a name")
         },
     ]

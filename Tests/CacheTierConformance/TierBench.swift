@@ -2,7 +2,7 @@ import Pipeline
 import Synchronization
 import CCrypto
 
-/// A tier being checked, with short ways to ask it.
+/// The tier that is being checked, with convenience methods to query it.
 final class TierBench: Sendable {
     let tier: any CacheTier
     private let found = Mutex<[String]>([])
@@ -11,24 +11,21 @@ final class TierBench: Sendable {
 
     var violations: [String] { found.withLock { $0 } }
 
-    /// Notes a violation unless `holds`.
+    /// Records a violation unless `holds` is true.
     func expect(_ holds: Bool, _ what: String) {
         if !holds { found.withLock { $0.append(what) } }
     }
 
-    func mark() async throws -> PurgeMark { try await tier.purges(since: nil).mark }
-
-    func store(_ kind: EntryChange.Kind, mark: PurgeMark? = nil) async throws {
-        let now = if let mark { mark } else { try await self.mark() }
-        try await tier.store([EntryChange(kind, mark: now)])
+    func store(_ kinds: EntryChange.Kind...) async throws {
+        try await tier.store(kinds.map { EntryChange($0) })
     }
 
-    func keep(_ record: OriginalRecord, _ body: [UInt8]?, mark: PurgeMark? = nil) async throws {
-        try await store(.original(record, body: body.map(EntryBody.bytes)), mark: mark)
+    func keep(_ record: OriginalRecord, _ body: [UInt8]?) async throws {
+        try await store(.original(record, body: body.map(EntryBody.bytes)))
     }
 
-    func keep(_ entry: VariantEntry, _ body: [UInt8], of source: String?, mark: PurgeMark? = nil) async throws {
-        try await store(.variant(entry, body: body, source: source), mark: mark)
+    func keep(_ entry: VariantEntry, _ body: [UInt8], of source: String?) async throws {
+        try await store(.variant(entry, body: body, source: source))
     }
 
     func records(_ source: String) async throws -> [OriginalRecord] {
@@ -68,7 +65,7 @@ final class TierBench: Sendable {
     func isThere(_ key: EntryKey) async throws -> Bool { try await tier.find(key, .description) != nil }
 }
 
-/// Bytes that look random and are the same each time.
+/// Returns pseudorandom bytes, which are the same in each run.
 func sample(_ count: Int, seed: Int) -> [UInt8] {
     var state = UInt64(truncatingIfNeeded: seed) &* 0x9E37_79B9_7F4A_7C15 | 1
     return (0..<count).map { _ in
@@ -79,14 +76,14 @@ func sample(_ count: Int, seed: Int) -> [UInt8] {
     }
 }
 
-/// SHA-256 as 64 lower-case hexadecimal digits.
+/// Returns the SHA-256 digest as 64 lowercase hexadecimal digits.
 func digest(_ bytes: [UInt8]) -> String {
     var digest = [UInt8](repeating: 0, count: Int(SHA256_DIGEST_LENGTH))
     SHA256(bytes, bytes.count, &digest)
     return digest.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }
 
-/// The key of the variant of this name.
+/// Returns the key of the variant with a name.
 func key(_ name: String) -> String { digest(Array(name.utf8)) }
 
 func record(

@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 """Three nodes behind nginx and HAProxy that hash by source: `hashing_test.py PIPECTL [--proxy NAME] [--change OLD NEW]`.
 
-PIPECTL is the built program. The proxies run with the files of deploy/ (nginx-fleet.conf, haproxy.cfg), in which
-addresses and the paths of certificates alone are replaced. `--change` replaces further texts, to see a check fail:
+PIPECTL is the built program. The proxies run with the files of deploy/ (nginx-fleet.conf, haproxy.cfg), in which addresses
+and the paths of certificates alone are replaced; Caddy runs with Caddyfile in front of the first node. `--change` replaces
+further texts, to see a check fail:
 
     --proxy nginx --change 'hash $image_source consistent' 'hash $request_uri consistent'
     --proxy haproxy --change 'balance hash var(txn.source)' 'balance hash path'
     --proxy nginx --change ' consistent;' ';'
     --proxy haproxy --change 'del-header Forwarded' 'del-header Nothing'
+    --proxy caddy --change 'header_up -Forwarded' ''
+    --proxy caddy --change 'respond @operators 404' ''
 
-Needs Debian's nginx and haproxy (scripts/install-dependencies proxies) and openssl. Uses the loopback interface only.
+Needs Debian's nginx, haproxy and caddy (scripts/install-dependencies proxies) and openssl. Uses the loopback interface
+only.
 """
 import argparse
 import asyncio
@@ -43,7 +47,8 @@ import zlib
 
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
 KEY = bytes(range(32))
-CLIENTS = 1000
+# Of a cold variant at once; `--clients` changes it.
+CLIENTS = 200
 SOURCES = 300
 NODES = 3
 # For whatever is waited for, in seconds; nothing is expected to take as long.
@@ -215,21 +220,32 @@ class Node:
 
 
 class Proxy:
-    """nginx or HAProxy with the file of deploy/."""
+    """nginx, HAProxy or Caddy with the file of deploy/."""
+
+    FILES = {"nginx": "nginx-fleet.conf", "haproxy": "haproxy.cfg", "caddy": "Caddyfile"}
 
     def __init__(self, name, folder, nodes, certificate, change, without=None):
         self.name, self.folder, self.nodes, self.certificate, self.change = name, folder, nodes, certificate, change
         folder.mkdir()
         self.port = free_port()
-        file = "nginx-fleet.conf" if name == "nginx" else "haproxy.cfg"
+        file = self.FILES[name]
         text = (DEPLOY / file).read_text()
-        replacements = [(f"10.0.0.{11 + index}:8080", f"127.0.0.1:{node.port}") for index, node in enumerate(nodes)]
-        replacements += [
-            ("listen 443 ", f"listen 127.0.0.1:{self.port} "), ("/etc/ssl/images.example.org.pem", certificate),
-            ("/etc/ssl/images.example.org.key", certificate),
-        ] if name == "nginx" else [
-            ("bind :443 ", f"bind 127.0.0.1:{self.port} "), ("/etc/haproxy/images.example.org.pem", certificate),
-        ]
+        addresses = [(f"10.0.0.{11 + index}:8080", f"127.0.0.1:{node.port}") for index, node in enumerate(nodes)]
+        replacements = {
+            "nginx": addresses + [
+                ("listen 443 ", f"listen 127.0.0.1:{self.port} "), ("/etc/ssl/images.example.org.pem", certificate),
+                ("/etc/ssl/images.example.org.key", certificate),
+            ],
+            "haproxy": addresses + [
+                ("bind :443 ", f"bind 127.0.0.1:{self.port} "), ("/etc/haproxy/images.example.org.pem", certificate),
+            ],
+            # With a certificate it asks no authority for one.
+            "caddy": [
+                ("images.example.org {", f"{{\n\tadmin off\n\tauto_https off\n}}\nhttps://:{self.port} {{\n"
+                 f"\tbind 127.0.0.1\n\ttls {certificate} {certificate}"),
+                ("unix//run/pipectl/http.sock", f"127.0.0.1:{nodes[0].port}"),
+            ],
+        }[name]
         for old, new in replacements + change:
             expect(old in text, f"{file} does not have {old}")
             text = text.replace(old, new)
@@ -247,13 +263,15 @@ class Proxy:
                 "events { worker_connections 4096; }\n"
                 f"http {{ access_log off;\n{paths}include {folder}/fleet.conf;\n}}\n")
             command = ["nginx", "-e", str(folder / "errors"), "-p", str(folder), "-c", str(folder / "main.conf")]
+        elif name == "caddy":
+            command = ["caddy", "run", "--adapter", "caddyfile", "--config", str(folder / "fleet.conf")]
         else:
             (folder / "main.conf").write_text("global\n    maxconn 4096\n")
             command = ["haproxy", "-db", "-f", str(folder / "main.conf"), "-f", str(folder / "fleet.conf")]
         self.output = folder / "output"
         with open(self.output, "wb") as output:
             path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-            self.process = started(command, stdout=output, stderr=output, env={"PATH": path})
+            self.process = started(command, stdout=output, stderr=output, env={"PATH": path, "HOME": str(folder)})
 
     async def ready(self):
         def listens():
@@ -428,7 +446,7 @@ async def crowd(fleet, path):
 
 
 @check
-async def one_fetch_and_one_render_for_a_thousand_clients(fleet):
+async def one_fetch_and_one_render_for_many_clients(fleet):
     fetches, renders, coalesced = await crowd(fleet, f"/held/{fleet.proxy.name}/1.png")
     expect((fetches, renders) == (1, 1), f"{fetches} fetches and {renders} renders")
     return f"{CLIENTS} clients, {fetches} fetch, {renders} render, {coalesced} coalesced"
@@ -468,7 +486,7 @@ async def the_spelling_of_a_source_makes_no_difference(fleet):
         name = f"/spelt/{fleet.proxy.name}/a b{number}.png?v={number}"
         url = base + name.replace(" ", "%20")
         forms = [encoded(url), encoded(url, safe=":,=@~"), encoded(url).replace("%2F", "%2f"), encoded(url, safe=":&=")]
-        if fleet.proxy.name == "haproxy":
+        if fleet.proxy.name != "nginx":
             forms.append("b64:" + base64.urlsafe_b64encode(url.encode()).rstrip(b"=").decode())
         targets = [unsigned("variant", "thumbnail:8,png", form) for form in forms]
         targets += [signed("variant", "circle,png", form) for form in forms]
@@ -622,6 +640,12 @@ async def the_nodes_learn_who_asks_and_operators_paths_are_closed(fleet):
     return ""
 
 
+with_one_node = [
+    one_fetch_and_one_render_for_many_clients, the_spelling_of_a_source_makes_no_difference,
+    the_nodes_learn_who_asks_and_operators_paths_are_closed,
+]
+
+
 async def without_hashing(fleet):
     fetches, renders, _ = await crowd(fleet, f"/held/{fleet.proxy.name}/2.png")
     expect((fetches, renders) == (NODES, NODES), f"{fetches} fetches and {renders} renders")
@@ -670,14 +694,14 @@ async def run(arguments, work, stack):
             if node.process is None:
                 await node.start()
 
-    for name in arguments.proxy or ["nginx", "haproxy"]:
+    for name in arguments.proxy or Proxy.FILES:
         proxy = Proxy(name, work / name, nodes, certificate, arguments.change)
         stack.callback(proxy.stop)
         await proxy.ready()
-        for action in checks:
+        for action in with_one_node if name == "caddy" else checks:
             await passes(action, Fleet(origin, nodes, proxy), f"{name} {action.__name__}")
         proxy.stop()
-        if arguments.change:
+        if arguments.change or name == "caddy":
             continue
         change = [("hash $image_source consistent;", "")] if name == "nginx" else [
             ("balance hash var(txn.source)", "balance roundrobin")]
@@ -692,11 +716,13 @@ async def run(arguments, work, stack):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", metavar="PIPECTL")
-    parser.add_argument("--proxy", action="append", choices=["nginx", "haproxy"], help="this one alone")
+    parser.add_argument("--proxy", action="append", choices=list(Proxy.FILES), help="this one alone")
     parser.add_argument(
         "--change", nargs=2, action="append", default=[], metavar=("OLD", "NEW"),
         help="replaces a text of the proxy's file")
+    parser.add_argument("--clients", type=int, default=CLIENTS, help="of a cold variant at once (default 200)")
     arguments = parser.parse_args()
+    globals()["CLIENTS"] = arguments.clients
     arguments.program = os.path.abspath(arguments.program)
     # Each client is three descriptors: its own and two of the proxy, in other processes that inherit the limit.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -138,6 +138,9 @@ class Link:
     def __init__(self, target):
         self.target, self.state, self.repaired = target, "open", -1e9
         self.writers = set()
+        # Cleared while the link is silent.
+        self.speaks = asyncio.Event()
+        self.speaks.set()
 
     async def start(self):
         self.server = await asyncio.start_server(self.serve, "127.0.0.1", 0)
@@ -167,13 +170,13 @@ class Link:
     async def pump(self, reader, writer):
         with contextlib.suppress(OSError):
             while data := await reader.read(65_536):
-                while self.state == "silent":
-                    await asyncio.sleep(0.02)
+                await self.speaks.wait()
                 writer.write(data)
                 await writer.drain()
 
     def cut(self, state):
         self.state = state
+        (self.speaks.clear if state == "silent" else self.speaks.set)()
         if state == "refuses":
             for writer in self.writers:
                 writer.transport.abort()
@@ -185,6 +188,7 @@ class Link:
         for writer in self.writers if self.state == "silent" else ():
             writer.transport.abort()
         self.state = "open"
+        self.speaks.set()
 
     def stop(self):
         self.cut("refuses")
@@ -271,8 +275,8 @@ class PlainClient(fleet.Client):
         self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
 
 
-async def exchanged(port, target, is_plain, method="GET", body=b"", fields=()):
-    """The answer to one request on a connection of its own; nil if there is none."""
+async def exchanged(port, target, is_plain, method="GET", body=b"", fields=(), on_sent=lambda: None):
+    """The answer to one request on a connection of its own; nil if there is none. Calls `on_sent` once the request is sent or has failed."""
     client = (PlainClient if is_plain else fleet.Client)(port)
 
     async def exchange():
@@ -281,12 +285,15 @@ async def exchanged(port, target, is_plain, method="GET", body=b"", fields=()):
         length = f"Content-Length: {len(body)}\r\n" if body else ""
         head = f"{method} {target} HTTP/1.1\r\nHost: images.example.org\r\nConnection: close\r\n{length}{lines}\r\n"
         client.writer.write(head.encode() + body)
+        await client.writer.drain()
+        on_sent()
         return await client.receive()
     try:
         return await asyncio.wait_for(exchange(), PATIENCE)
     except (OSError, EOFError, asyncio.TimeoutError, AssertionError, ValueError, IndexError):
         return None
     finally:
+        on_sent()
         client.close()
 
 
@@ -377,14 +384,14 @@ class Run:
                 f"{first[3]} at node {first[2]} was confirmed; {self.fault}; {fields.get('cache-status', '')}")
         return False
 
-    async def ask(self, key, node=None):
+    async def ask(self, key, node=None, on_sent=lambda: None):
         source = fleet.encoded(self.origin.source(key))
         target = self.random.choice(
             [f"/variant/unsigned/thumbnail:8,png/{source}", f"/variant/unsigned/thumbnail:6,png/{source}",
              f"/original/unsigned/{source}"])
         sent = time.monotonic()
         was_away = [other.is_away(sent) for other in self.nodes]
-        answer = await exchanged(node.port if node else self.proxy.port, target, node is not None)
+        answer = await exchanged(node.port if node else self.proxy.port, target, node is not None, on_sent=on_sent)
         if answer is None or answer[0] != 200:
             self.counts["requests failed"] += 1
             return None
@@ -444,8 +451,10 @@ class Run:
 
     async def resume(self, node):
         """Requests wait for the node already."""
-        asked = [asyncio.create_task(self.ask(key, node)) for key in KEYS]
-        await asyncio.sleep(0.05)
+        sent = {key: asyncio.Event() for key in KEYS}
+        asked = [asyncio.create_task(self.ask(key, node, sent[key].set)) for key in KEYS]
+        for event in sent.values():
+            await event.wait()
         node.signal(signal.SIGCONT)
         await asyncio.gather(*asked)
 
@@ -558,7 +567,7 @@ async def measured(arguments, work, stack):
     stack.callback(origin.stop)
     redis = Program("Redis", work / "redis", redis_command)
     bucket = Program("the bucket", work / "bucket", bucket_command)
-    for program in (redis, bucket):
+    for program in (redis, bucket) if arguments.bucket else (redis,):
         stack.callback(program.kill)
         await program.start()
     nodes = []

@@ -2,6 +2,8 @@ import HTTPCaching
 import Testing
 
 struct AgeTests {
+    /// RFC 9111 §5.1, `Age.current`: The first member of an `Age` list is used; a member that is not all digits is
+    /// ignored; larger values become 2³¹.
     @Test(arguments: [
         (nil, 0.0), ("10", 10), ("0", 0), ("10, 3", 10), ("4294967296", 2_147_483_648), ("-1", 0), ("1.5", 0),
         ("abc", 0), ("", 0),
@@ -14,6 +16,8 @@ struct AgeTests {
         #expect(Age.current(of: response, now: epoch) == expected)
     }
 
+    /// RFC 9111 §4.2.3, `Age.current`: The age is the larger of the apparent age and the corrected age, plus the time
+    /// since arrival.
     @Test func `age is the larger of apparent and corrected age, and the time since (RFC 9111 §4.2.3)`() {
         var response = stored(["Age": "5"])
         response.requestTime = epoch + 97
@@ -23,6 +27,8 @@ struct AgeTests {
         #expect(Age.current(of: response, now: epoch + 110) == 213)  // 200, 3 on the way, 10 since
     }
 
+    /// RFC 9111 §4.2.3, `Age.current`: The age is never negative, even if `Date` is ahead of the local clock or the
+    /// clock is set back.
     @Test func `a Date ahead of our clock and a clock set back give no negative age`() {
         var response = stored(["Age": "5"])
         response.responseTime = epoch - 50
@@ -30,16 +36,19 @@ struct AgeTests {
         #expect(Age.current(of: response, now: epoch - 100) == 5)
     }
 
+    /// RFC 9111 §5.1, `Age.current`: If there are several `Age` lines, the first is used.
     @Test func `of several Age lines the first counts (RFC 9111 §5.1)`() {
         #expect(Age.current(of: stored(["Age": "7200", "age": "0"]), now: epoch) == 7200)
         #expect(Age.current(of: stored(["Age": "0", "age": "7200"]), now: epoch) == 0)
     }
 
+    /// RFC 9110 §6.6.1, `Age.current`: Without a valid `Date`, the time of arrival is used.
     @Test func `without a valid Date the response is taken to be made on arrival (RFC 9110 §6.6.1)`() {
         #expect(Age.current(of: stored(["Age": "5"], date: nil), now: epoch + 1) == 6)
         #expect(Age.current(of: stored(["Age": "5"], date: "foo"), now: epoch + 1) == 6)
     }
 
+    /// RFC 9111 §4.2.3, `Age.arithmetic`: `Age.arithmetic` lists each term of the calculation, for explanations.
     @Test func `the arithmetic names each term (RFC 9111 §4.2.3)`() {
         var response = stored(["Age": "5"])
         (response.requestTime, response.responseTime) = (epoch + 97, epoch + 100)
@@ -48,6 +57,7 @@ struct AgeTests {
         #expect((terms.correctedAgeValue, terms.correctedInitialAge, terms.currentAge) == (8, 100, 110))
     }
 
+    /// RFC 9111 §5.1, §1.2.2, `Age.fieldValue`: `Age` is sent in whole seconds, rounded down, at most 2³¹.
     @Test func `the Age sent is whole seconds, at most 2³¹ (RFC 9111 §5.1, §1.2.2)`() {
         #expect(Age.fieldValue(of: stored(["Age": "30"]), now: epoch + 3.9) == 33)
         #expect(Age.fieldValue(of: stored(["Age": "99999999999"]), now: epoch + 9) == 2_147_483_648)

@@ -11,6 +11,8 @@ struct ByteRangeTests {
             requestFields: fields, response: response ?? stored([:]), length: length, isHead: isHead)
     }
 
+    /// RFC 9110 §14.1.2, `ByteRange.evaluate`: A single range selects a part of the body: first and last byte, open end
+    /// or suffix.
     @Test(arguments: [
         ("bytes=0-1", 0..<2), ("bytes=1-", 1..<10), ("bytes=-1", 9..<10), ("bytes=-10", 0..<10), ("bytes=-99", 0..<10),
         ("bytes=9-9", 9..<10), ("bytes=5-99999999999999999999999", 5..<10), ("BYTES=2-3", 2..<4),
@@ -21,16 +23,20 @@ struct ByteRangeTests {
         #expect(outcome(range) == .part(expected))
     }
 
+    /// RFC 9110 §14.1.2, §15.5.17, `ByteRange.evaluate`: A valid range outside the body gets a 416.
     @Test(arguments: ["bytes=10-", "bytes=10-12", "bytes=-0", "bytes=10-10, 99-", "bytes=99999999999999999999-"])
     func `a valid range outside the body cannot be satisfied (RFC 9110 §14.1.2, §15.5.17)`(range: String) {
         #expect(outcome(range) == .unsatisfiable)
     }
 
+    /// RFC 9110 §14.1.2, `ByteRange.evaluate`: Every range of an empty body gets a 416.
     @Test func `nothing of an empty body can be asked for (RFC 9110 §14.1.2)`() {
         #expect(outcome("bytes=0-", length: 0) == .unsatisfiable)
         #expect(outcome("bytes=-5", length: 0) == .unsatisfiable)
     }
 
+    /// RFC 9110 §14.2, `ByteRange.evaluate`: For a malformed range or a unit other than bytes, the complete body is
+    /// sent.
     @Test(arguments: [
         "", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=1", "bytes=3-2", "bytes=0-1, 3-2", "bytes=1-2-3",
         "bytes=+1-2", "bytes=1 -2", "lines=0-1", "bytes:0-1", "bytes=--1", "items=-1", "bytes=0x1-2",
@@ -39,6 +45,8 @@ struct ByteRangeTests {
         #expect(outcome(range) == .whole)
     }
 
+    /// RFC 9110 §14.2, §15.3.7.2, `ByteRange.evaluate`: Several ranges are merged if they overlap or adjoin; otherwise
+    /// the complete body is sent. Choice: no multipart.
     @Test(arguments: [
         ("bytes=0-1, 2-3", ByteRange.Outcome.part(0..<4)), ("bytes=4-6, 0-5", .part(0..<7)),
         ("bytes=0-1, 99-", .part(0..<2)), ("bytes=1-1, 0-9", .part(0..<10)), ("bytes=0-1, 5-6", .whole),
@@ -50,11 +58,14 @@ struct ByteRangeTests {
         #expect(outcome(range) == expected)
     }
 
+    /// RFC 9110 §17.15, `ByteRange.evaluate`: For an excessive number of ranges, the complete body is sent.
     @Test func `a flood of ranges gives the whole (RFC 9110 §17.15)`() {
         let flood = "bytes=" + (0..<33).map { _ in "0-1" }.joined(separator: ",")
         #expect(outcome(flood) == .whole)
     }
 
+    /// RFC 9110 §14.2, `ByteRange.evaluate`: Ranges are applied only if a GET has a single `Range` field and the stored
+    /// response is a 200.
     @Test func `ranges are for a single GET range field and a stored 200 only (RFC 9110 §14.2)`() {
         #expect(outcome("bytes=0-1", isHead: true) == .whole)
         #expect(outcome("bytes=0-1", response: stored([:], status: 404)) == .whole)
@@ -63,6 +74,7 @@ struct ByteRangeTests {
         #expect(ByteRange.evaluate(requestFields: [], response: stored([:]), length: 10) == .whole)
     }
 
+    /// RFC 9110 §13.1.5, `ByteRange.evaluate`: An `If-Range` tag must match strongly.
     @Test(arguments: [
         ("\"a\"", "\"a\"", true), ("\"b\"", "\"a\"", false), ("W/\"a\"", "W/\"a\"", false), ("W/\"a\"", "\"a\"", false),
         ("\"a\"", "W/\"a\"", false), ("a", "a", false), ("\"a\", \"a\"", "\"a\"", false),
@@ -73,6 +85,8 @@ struct ByteRangeTests {
         #expect(outcome("bytes=0-1", ifRange: ifRange) == .whole)
     }
 
+    /// RFC 9110 §13.1.5, §8.8.2.2, `ByteRange.evaluate`: An `If-Range` date must equal `Last-Modified`, at least a
+    /// second before `Date`.
     @Test
     func `a date in If-Range must be the Last-Modified exactly, a second before Date (RFC 9110 §13.1.5, §8.8.2.2)`() {
         let before = "Sun, 06 Nov 1994 08:49:36 GMT"
@@ -89,6 +103,7 @@ struct ByteRangeTests {
         #expect(outcome("bytes=0-1", ifRange: before, response: stored([:])) == .whole)
     }
 
+    /// RFC 9110 §13.1.5, `ByteRange.evaluate`: A repeated `If-Range` does not match.
     @Test func `a repeated If-Range is not met`() {
         let request = [
             HeaderField("Range", "bytes=0-1"), HeaderField("If-Range", "\"a\""), HeaderField("If-Range", "\"a\""),
@@ -97,6 +112,8 @@ struct ByteRangeTests {
         #expect(ByteRange.evaluate(requestFields: request, response: response, length: 10) == .whole)
     }
 
+    /// RFC 9110 §15.3.7, `ByteRange.partFields`: A 206 has the fields of the complete response, but its own length and
+    /// range.
     @Test func `a 206 has the fields of the whole with its own length and range (RFC 9110 §15.3.7)`() {
         let fields = [HeaderField("A", "1"), HeaderField("content-length", "10"), HeaderField("ETag", "\"a\"")]
         #expect(
@@ -106,6 +123,7 @@ struct ByteRangeTests {
             ])
     }
 
+    /// RFC 9110 §15.5.17, `ByteRange.unsatisfiableFields`: A 416 states the length and does not describe a body.
     @Test func `a 416 names the length and describes no body (RFC 9110 §15.5.17)`() {
         let fields = [
             HeaderField("Date", epochText), HeaderField("Content-Type", "a/b"), HeaderField("Content-Length", "10"),

@@ -12,6 +12,9 @@ import Testing
         return DerivedFreshness.cacheControl(of: response, isStale: isStale, now: now)
     }
 
+    /// RFC 9111 §4.2, `DerivedFreshness.cacheControl`: `max-age` is the remaining lifetime. `private`,
+    /// `must-revalidate`, `proxy-revalidate`, `immutable` and the remaining `stale-while-revalidate` and
+    /// `stale-if-error` are carried over.
     @Test(arguments: [
         ("max-age=60", "max-age=50"),
         ("max-age=60, must-revalidate", "max-age=50, must-revalidate"),
@@ -35,6 +38,7 @@ import Testing
         #expect(derived(control) == expected)
     }
 
+    /// RFC 9111 §4.2.4, `DerivedFreshness.cacheControl`: A variant of an original that is used stale has no freshness.
     @Test func `an original used stale gives nothing away`() {
         #expect(derived("max-age=60", age: 100, isStale: true) == "max-age=0")
         #expect(derived(nil, isStale: true) == "max-age=0")
@@ -42,11 +46,14 @@ import Testing
             derived("max-age=5, stale-while-revalidate=20", isStale: true) == "max-age=0, stale-while-revalidate=15")
     }
 
+    /// RFC 9111 §5.2.2.4, `DerivedFreshness.cacheControl`: A variant of an original without freshness information gets
+    /// `no-cache`.
     @Test func `an original without freshness is asked about each time`() {
         #expect(derived(nil) == "no-cache")
         #expect(derived("private") == "private, no-cache")
     }
 
+    /// RFC 9111 §4.2.2, `DerivedFreshness.cacheControl`: A heuristic lifetime is treated like an explicit one.
     @Test func `a lifetime by heuristic counts as one`() {
         let modified = HeaderField("Last-Modified", HTTPDate.text(unixSeconds: 1_800_000_000 - 1010))
         #expect(derived(nil, other: [modified]) == "max-age=90")

@@ -4,7 +4,7 @@ import Testing
 struct InvalidationTests {
     private static let target = Invalidation.Target(url: "http://a.test/1", origin: "http://a.test")
 
-    /// References that begin with `/` are of the same origin, those with `http:` name their own.
+    /// References that begin with `/` are of the same origin, references with `http:` name their own.
     private static func resolved(_ reference: String) -> Invalidation.Target? {
         if reference.hasPrefix("/") { return .init(url: "http://a.test" + reference, origin: "http://a.test") }
         guard reference.hasPrefix("http://") else { return nil }
@@ -17,16 +17,20 @@ struct InvalidationTests {
         ).map(\.url)
     }
 
+    /// RFC 9111 §4.4, `Invalidation.targets`: An unsafe or unknown method invalidates its URL if it succeeds (2xx,
+    /// 3xx).
     @Test(arguments: ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "get", "WHATEVER"])
     func `an unsafe or unknown method invalidates its URL (RFC 9111 §4.4)`(method: String) {
         #expect(targets(method, 200) == ["http://a.test/1"])
     }
 
+    /// RFC 9110 §9.2.1, `Invalidation.isSafe`: GET, HEAD, OPTIONS and TRACE do not invalidate.
     @Test(arguments: ["GET", "HEAD", "OPTIONS", "TRACE"])
     func `a safe method invalidates nothing (RFC 9110 §9.2.1)`(method: String) {
         #expect(targets(method, 200, [HeaderField("Location", "/2")]).isEmpty)
     }
 
+    /// RFC 9111 §4.4, `Invalidation.targets`: An error does not invalidate.
     @Test(arguments: [
         (199, 0), (200, 1), (204, 1), (301, 1), (303, 1), (399, 1), (400, 0), (404, 0), (500, 0), (599, 0),
     ])
@@ -34,6 +38,8 @@ struct InvalidationTests {
         #expect(targets("POST", status).count == count)
     }
 
+    /// RFC 9111 §4.4, `Invalidation.targets`: The URLs in `Location` and `Content-Location` are invalidated, too
+    /// (optional in the RFC).
     @Test func `what Location and Content-Location name is invalidated too (RFC 9111 §4.4)`() {
         let fields = [HeaderField("location", "/2"), HeaderField("Content-Location", "/3"), HeaderField("Link", "/4")]
         #expect(targets("PUT", 201, fields) == ["http://a.test/1", "http://a.test/2", "http://a.test/3"])
@@ -41,11 +47,14 @@ struct InvalidationTests {
         #expect(targets("PUT", 201, [HeaderField("Content-Location", "/1")]) == ["http://a.test/1"])
     }
 
+    /// RFC 9111 §4.4, `Invalidation.targets`: URLs with a different origin are not invalidated.
     @Test func `what they name of another origin is not (RFC 9111 §4.4)`() {
         let fields = [HeaderField("Location", "http://b.test"), HeaderField("Content-Location", "http://c.test")]
         #expect(targets("POST", 200, fields) == ["http://a.test/1"])
     }
 
+    /// RFC 9110 §9.3.3, `Invalidation.answersLaterRequests`: The response to a POST can be used for GET if it is a 200
+    /// with explicit freshness and a single `Content-Location`, equal to its URL.
     @Test(
         arguments: [
             ("POST", 200, ["Cache-Control: max-age=60", "Content-Location: /1"], true),

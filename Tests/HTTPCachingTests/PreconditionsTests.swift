@@ -22,6 +22,8 @@ struct PreconditionsTests {
         ("a", "\"a\"", .proceed), ("a", "a", .notModified), ("*, \"b\"", "\"a\"", .proceed),
     ]
 
+    /// RFC 9110 §13.1.2, §8.8.3.2, `Preconditions.evaluate`: `If-None-Match` compares weakly with each member; a
+    /// backslash is not an escape.
     @Test(arguments: tags)
     func `If-None-Match compares weakly with each tag of its list (RFC 9110 §13.1.2, §8.8.3.2)`(
         condition: String, tag: String, expected: Preconditions.Outcome
@@ -29,22 +31,27 @@ struct PreconditionsTests {
         #expect(outcome(["If-None-Match": condition], stored(["ETag": tag])) == expected)
     }
 
+    /// RFC 9110 §13.1.2, `Preconditions.evaluate`: `If-None-Match: *` matches any response.
     @Test func `a star in If-None-Match matches whatever there is (RFC 9110 §13.1.2)`() {
         #expect(outcome(["If-None-Match": " * "], stored([:])) == .notModified)
         #expect(outcome(["If-None-Match": "\"a\""], stored([:])) == .proceed)
     }
 
+    /// RFC 9110 §5.3, `Preconditions.evaluate`: Several `If-None-Match` lines form one list.
     @Test func `several If-None-Match lines are one list (RFC 9110 §5.3)`() {
         let response = stored(["ETag": "\"b\""])
         #expect(outcome(["If-None-Match": "\"a\"", "if-none-match": "\"b\""], response) == .notModified)
     }
 
+    /// RFC 9110 §13.1.3, `Preconditions.evaluate`: `If-None-Match` overrides `If-Modified-Since`.
     @Test func `If-Modified-Since is not looked at next to If-None-Match (RFC 9110 §13.1.3)`() {
         let response = stored(["ETag": "\"a\"", "Last-Modified": earlier])
         #expect(outcome(["If-None-Match": "\"b\"", "If-Modified-Since": later], response) == .proceed)
         #expect(outcome(["If-None-Match": "\"a\"", "If-Modified-Since": "x"], response) == .notModified)
     }
 
+    /// RFC 9111 §4.3.2, `Preconditions.evaluate`: `If-Modified-Since` gives a 304 if `Last-Modified` is the same or
+    /// earlier.
     @Test func `If-Modified-Since is met by a Last-Modified that is not later (RFC 9111 §4.3.2)`() {
         let response = stored(["Last-Modified": epochText], date: later)
         #expect(outcome(["If-Modified-Since": epochText], response) == .notModified)
@@ -53,6 +60,8 @@ struct PreconditionsTests {
         #expect(outcome(["If-Modified-Since": "Sunday, 06-Nov-94 08:49:37 GMT"], response) == .notModified)
     }
 
+    /// RFC 9111 §4.3.2, `Preconditions.evaluate`: Without `Last-Modified`, `Date` is compared; without either, the time
+    /// of arrival.
     @Test func `without Last-Modified the Date counts, without that the arrival (RFC 9111 §4.3.2)`() {
         #expect(outcome(["If-Modified-Since": epochText], stored([:])) == .notModified)
         #expect(outcome(["If-Modified-Since": earlier], stored([:])) == .proceed)
@@ -61,12 +70,14 @@ struct PreconditionsTests {
         #expect(outcome(["If-Modified-Since": earlier], stored(["Last-Modified": "x"], date: earlier)) == .notModified)
     }
 
+    /// RFC 9110 §13.1.3, `Preconditions.evaluate`: `If-Modified-Since` is ignored unless it is a single date.
     @Test func `an If-Modified-Since that is no single date is ignored (RFC 9110 §13.1.3)`() {
         let response = stored(["Last-Modified": earlier])
         #expect(outcome(["If-Modified-Since": "tomorrow"], response) == .proceed)
         #expect(outcome(["If-Modified-Since": later, "if-modified-since": later], response) == .proceed)
     }
 
+    /// RFC 9110 §13.2.1, `Preconditions.evaluate`: Conditions are evaluated only if the response would be a success.
     @Test(arguments: [301, 404, 500])
     func `conditions count only where the answer would be a success (RFC 9110 §13.2.1)`(status: Int) {
         let response = stored(["ETag": "\"a\""], status: status)
@@ -74,12 +85,16 @@ struct PreconditionsTests {
         #expect(outcome(["If-Match": "\"b\""], response, isOrigin: true) == .proceed)
     }
 
+    /// RFC 9110 §13.1.1, §13.1.4, `Preconditions.evaluate`: A cache leaves `If-Match` and `If-Unmodified-Since` to the
+    /// origin.
     @Test func `a cache leaves If-Match and If-Unmodified-Since to the origin (RFC 9110 §13.1.1, §13.1.4)`() {
         let response = stored(["ETag": "\"a\"", "Last-Modified": epochText])
         #expect(outcome(["If-Match": "\"b\""], response) == .proceed)
         #expect(outcome(["If-Unmodified-Since": earlier], response) == .proceed)
     }
 
+    /// RFC 9110 §13.1.1, §13.2.2, `Preconditions.evaluate`: For responses that the server generates, `If-Match` is
+    /// compared strongly and evaluated first.
     @Test func `for our own responses If-Match compares strongly, before all else (RFC 9110 §13.1.1, §13.2.2)`() {
         let response = stored(["ETag": "\"a\""])
         #expect(outcome(["If-Match": "\"b\", \"a\""], response, isOrigin: true) == .proceed)
@@ -90,6 +105,8 @@ struct PreconditionsTests {
         #expect(outcome(["If-Match": "W/\"a\""], stored(["ETag": "W/\"a\""]), isOrigin: true) == .preconditionFailed)
     }
 
+    /// RFC 9110 §13.1.4, `Preconditions.evaluate`: For responses that the server generates, `If-Unmodified-Since` fails
+    /// if the response was modified later.
     @Test func `for our own responses If-Unmodified-Since fails on a later change (RFC 9110 §13.1.4)`() {
         let response = stored(["ETag": "\"a\"", "Last-Modified": epochText])
         #expect(outcome(["If-Unmodified-Since": earlier], response, isOrigin: true) == .preconditionFailed)
@@ -99,6 +116,8 @@ struct PreconditionsTests {
         #expect(outcome(["If-Unmodified-Since": earlier], stored([:]), isOrigin: true) == .proceed)
     }
 
+    /// RFC 9110 §15.4.5, `Preconditions.notModifiedFields`: A 304 contains the required fields and no fields that
+    /// describe a body.
     @Test func `a 304 carries what it must and nothing of the body (RFC 9110 §15.4.5)`() {
         let names = ["Content-Location", "Date", "ETag", "Vary", "Cache-Control", "Expires", "Set-Cookie", "X-Own"]
         let body = [
@@ -110,6 +129,8 @@ struct PreconditionsTests {
         #expect(Preconditions.notModifiedFields(untagged) == [untagged[0]])
     }
 
+    /// RFC 9110 §8.8.3, `EntityTag.matchesWeakly`: Tags are weak, strong or malformed; a malformed tag matches only the
+    /// identical string, and only weakly.
     @Test func `entity tags know weak, strong and malformed (RFC 9110 §8.8.3)`() {
         #expect(!EntityTag("\"a\"").isWeak && EntityTag("W/\"a\"").isWeak && EntityTag("a").isWeak)
         #expect(EntityTag("w/\"a\"").isWeak && !EntityTag("w/\"a\"").matchesWeakly(EntityTag("\"a\"")))

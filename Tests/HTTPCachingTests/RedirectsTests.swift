@@ -1,7 +1,7 @@
 import HTTPCaching
 import Testing
 
-/// What redirects on the way mean for the response they led to.
+/// The effect of redirects on the response they led to.
 struct RedirectsTests {
     private func redirect(_ status: Int, _ control: String = "", vary: String = "") -> StoredResponse {
         stored(["Cache-Control": control, "Vary": vary], status: status)
@@ -11,17 +11,23 @@ struct RedirectsTests {
         Redirects.lifetimeLimit(of: stored(["Age": "5"]), after: redirects)
     }
 
+    /// RFC 9111 §4.2, `Redirects.lifetimeLimit`: A response reached by redirects has at most the lifetime of the
+    /// shortest-lived redirect.
     @Test func `what they led to lives no longer than the shortest-lived redirect (RFC 9111 §4.2)`() {
         #expect(limit(redirect(302, "max-age=60"), redirect(301, "max-age=20")) == 25)
         #expect(limit() == nil)
     }
 
+    /// RFC 9110 §15.4, `Redirects.lifetimeLimit`: After a temporary redirect without a lifetime, the response is stale
+    /// immediately.
     @Test(arguments: [302, 303, 307])
     func `a temporary redirect without lifetime lets nothing live (RFC 9110 §15.4)`(status: Int) {
         #expect(limit(redirect(status)) == 0)
         #expect(limit(redirect(301, "max-age=60"), redirect(status)) == 0)
     }
 
+    /// RFC 9110 §15.4.2, §15.4.9, `Redirects.lifetimeLimit`: A permanent redirect without a lifetime sets no limit,
+    /// unless it has `no-cache`.
     @Test(arguments: [301, 308])
     func `a permanent redirect without lifetime sets no limit, but for no-cache (RFC 9110 §15.4.2, §15.4.9)`(
         status: Int
@@ -31,6 +37,7 @@ struct RedirectsTests {
         #expect(limit(redirect(status, "max-age=60, no-cache")) == 0)
     }
 
+    /// RFC 9111 §3, `Redirects.refusal`: A redirect that must not be stored forbids storing the response.
     @Test func `nothing is stored that came by a redirect that may not be (RFC 9111 §3)`() {
         let plain = [redirect(302), redirect(301, "max-age=1")]
         #expect(Redirects.refusal(plain, requestFields: []) == nil)
@@ -39,6 +46,7 @@ struct RedirectsTests {
         #expect(Redirects.refusal([redirect(302, vary: "*")], requestFields: []) == .varies)
     }
 
+    /// RFC 9111 §4.1, `Redirects.selectingFields`: The fields in the `Vary` of redirects also select the response.
     @Test func `the fields that redirects vary on select too (RFC 9111 §4.1)`() {
         let request = [HeaderField("A", "1"), HeaderField("B", "2, 3")]
         let fields = stored(["Vary": "A"]).fields

@@ -22,6 +22,7 @@ struct ReuseTests {
             response, after: failure, now: epoch + 60 + staleness, configuration: configuration, directives: directives)
     }
 
+    /// Project rule, `Reuse.decision`: The `protocol` policy follows RFC 9111; the other policies override the origin.
     @Test(arguments: [
         (CachePolicy.protocol, 10.0, ReuseDecision.fresh), (.protocol, 100, .mustValidate),
         (.cacheElseLoad, 10, .fresh), (.cacheElseLoad, 100, .stale), (.cacheOnly, 100, .stale),
@@ -31,6 +32,7 @@ struct ReuseTests {
         #expect(Reuse.decision(stored: stored(tagged), now: epoch + age, policy: policy) == expected)
     }
 
+    /// Project rule, `Reuse.decision`: `cacheElseLoad` fetches a stale error (4xx, 5xx) again.
     @Test(arguments: [(200, ReuseDecision.stale), (301, .stale), (404, .mustValidate), (503, .mustValidate)])
     func `cacheElseLoad keeps no error beyond its freshness`(status: Int, whenStale: ReuseDecision) {
         let response = stored(tagged, status: status)
@@ -39,6 +41,8 @@ struct ReuseTests {
         #expect(Reuse.decision(stored: response, now: epoch + 100, policy: .cacheOnly) == .stale)
     }
 
+    /// Project rule, `Reuse.decision`: After a soft purge, a fresh response is treated as if it were within
+    /// `stale-while-revalidate`.
     @Test(
         arguments: [
             ("max-age=60", 10.0, nil, ReuseDecision.staleWhileRevalidate), ("max-age=60", 100, nil, .mustValidate),
@@ -61,6 +65,8 @@ struct ReuseTests {
         #expect(!confirmed.isSoftPurged)
     }
 
+    /// Project rule, `Reuse.decision`: A response to which a missed purge may apply is validated before use, with every
+    /// policy; it can replace a failed response.
     @Test func `a response in doubt answers nothing until it is validated, and stands in for an origin that fails`() {
         var response = stored(tagged)
         response.isInDoubt = true
@@ -80,22 +86,27 @@ struct ReuseTests {
         #expect(!Validation.freshened(response, by: [], requestTime: epoch, responseTime: epoch).isInDoubt)
     }
 
+    /// RFC 9111 §4.3.1, `Reuse.decision`: A stale response without a validator is fetched again.
     @Test func `a stale response without validator is fetched again (RFC 9111 §4.3.1)`() {
         let response = stored(["Cache-Control": "max-age=60"])
         #expect(Reuse.decision(stored: response, now: epoch + 61, policy: .protocol) == .mustFetch)
         #expect(Reuse.decision(stored: response, now: epoch, policy: .revalidate) == .mustFetch)
     }
 
+    /// RFC 9111 §5.2.2.4, `Reuse.decision`: `no-cache` requires validation of a fresh response.
     @Test func `no-cache wants validation of what is fresh (RFC 9111 §5.2.2.4)`() {
         #expect(decision("max-age=60, no-cache", age: 1) == .mustValidate)
         #expect(decision("max-age=60, No-Cache", age: 1) == .mustValidate)
         #expect(decision("no-cache", age: 0) == .mustValidate)
     }
 
+    /// RFC 9111 §5.2.2.4, `Reuse.decision`: `no-cache` with field names permits reuse. Choice: the RFC also allows
+    /// treating it as plain `no-cache`.
     @Test func `no-cache with names lets the rest be reused (RFC 9111 §5.2.2.4)`() {
         #expect(decision("max-age=60, no-cache=\"a\"", age: 1) == .fresh)
     }
 
+    /// RFC 9111 §5.2.2.4, `Reuse.fields`: The fields that `no-cache` names are omitted until validation.
     @Test func `fields that no-cache names are left out until validated (RFC 9111 §5.2.2.4)`() {
         let response = stored(["Cache-Control": "max-age=60, no-cache=\"a, b\"", "A": "1", "b": "2", "C": "3"])
         let names = Reuse.fields(of: response, wasValidated: false).map(\.name)
@@ -104,16 +115,20 @@ struct ReuseTests {
         #expect(all == ["Cache-Control", "A", "b", "C", "Date"])
     }
 
+    /// RFC 9111 §4, `Reuse.fields`: The received `Age` is not forwarded; a new value is computed.
     @Test func `the received Age is not passed on (RFC 9111 §4)`() {
         let fields = Reuse.fields(of: stored(["Age": "5", "X": "1", "age": "6"]), wasValidated: true)
         #expect(fields.map(\.name) == ["X", "Date"])
     }
 
+    /// RFC 9111 §5.2.2.2, `Reuse.decision`: `must-revalidate` permits reuse while fresh, then requires validation.
     @Test func `must-revalidate lets fresh responses be reused, stale ones not (RFC 9111 §5.2.2.2)`() {
         #expect(decision("max-age=60, must-revalidate", age: 59) == .fresh)
         #expect(decision("max-age=60, must-revalidate", age: 60) == .mustValidate)
     }
 
+    /// RFC 5861 §3, `Reuse.decision`: `stale-while-revalidate` permits reuse within its window, with validation in the
+    /// background.
     @Test func `stale-while-revalidate reuses within its window (RFC 5861 §3)`() {
         #expect(decision("max-age=60, stale-while-revalidate=30", age: 59) == .fresh)
         #expect(decision("max-age=60, stale-while-revalidate=30", age: 60) == .staleWhileRevalidate)
@@ -122,16 +137,23 @@ struct ReuseTests {
         #expect(decision("max-age=60, stale-while-revalidate=x", age: 61) == .mustValidate)
     }
 
+    /// RFC 9111 §4.2.4, `Reuse.decision`: Directives that forbid stale responses, including `s-maxage`, override
+    /// `stale-while-revalidate`.
     @Test(arguments: ["must-revalidate", "proxy-revalidate", "no-cache", "s-maxage=60"])
     func `stale-while-revalidate does not overrule what forbids stale responses (RFC 9111 §4.2.4)`(control: String) {
         #expect(decision("max-age=60, stale-while-revalidate=30, \(control)", age: 61) == .mustValidate)
     }
 
+    /// RFC 8246 §2, `Reuse.decision`: `immutable` has no effect once the response is stale.
     @Test func `immutable ends with freshness (RFC 8246 §2)`() {
         #expect(decision("max-age=60, immutable", age: 59) == .fresh)
         #expect(decision("max-age=60, immutable", age: 61) == .mustValidate)
     }
 
+    // MARK: When the origin fails
+
+    /// RFC 9111 §4.2.4, §4.3.3, `Reuse.mayServeStale`: A stale response replaces a missing response or any 5xx. Choice:
+    /// §4.3.3 allows forwarding a 5xx.
     @Test(arguments: [OriginFailure.noResponse, .status(500), .status(502), .status(503), .status(504), .status(599)])
     func `a stale response stands in where no response or a 5xx came (RFC 9111 §4.2.4, §4.3.3)`(
         failure: OriginFailure
@@ -139,11 +161,14 @@ struct ReuseTests {
         #expect(servesStale("x", after: failure))
     }
 
+    /// RFC 9111 §4.3.3, `Reuse.mayServeStale`: A stale response does not replace any other response.
     @Test(arguments: [200, 301, 403, 404, 410, 429, 499, 600])
     func `a stale response does not replace any other answer (RFC 9111 §4.3.3)`(status: Int) {
         #expect(!servesStale("stale-if-error=100", after: .status(status), request: "max-stale"))
     }
 
+    /// RFC 9111 §4.2.4, `Reuse.mayServeStale`: `no-cache`, `must-revalidate`, `proxy-revalidate` and `s-maxage` forbid
+    /// stale responses, even if other directives permit them.
     @Test(arguments: ["must-revalidate", "no-cache", "proxy-revalidate", "s-maxage=60"])
     func `nothing stale is served where a directive forbids it (RFC 9111 §4.2.4)`(control: String) {
         #expect(!servesStale(control))
@@ -151,6 +176,8 @@ struct ReuseTests {
         #expect(!servesStale(control, request: "max-stale, stale-if-error=100"))
     }
 
+    /// RFC 9111 §5.2.2.8, §5.2.2.10, `Reuse.mayServeStale`: `proxy-revalidate` and `s-maxage` forbid stale responses in
+    /// shared caches only.
     @Test(arguments: [
         ("must-revalidate", false), ("no-cache", false), ("proxy-revalidate", true), ("s-maxage=60", true),
     ])
@@ -160,10 +187,12 @@ struct ReuseTests {
         #expect(servesStale(control, configuration: caching(isPrivate: true)) == expected)
     }
 
+    /// RFC 9111 §5.2.2.4, `Reuse.mayServeStale`: `no-cache` with field names does not forbid stale responses.
     @Test func `no-cache with names does not forbid stale responses (RFC 9111 §5.2.2.4)`() {
         #expect(servesStale("no-cache=\"a\""))
     }
 
+    /// RFC 5861 §4, `Reuse.mayServeStale`: `stale-if-error` limits the staleness, including when no response arrives.
     @Test func `stale-if-error limits how stale (RFC 5861 §4)`() {
         #expect(servesStale("stale-if-error=60", after: .status(503), staleness: 60))
         #expect(!servesStale("stale-if-error=60", after: .status(503), staleness: 61))
@@ -171,6 +200,8 @@ struct ReuseTests {
         #expect(!servesStale("stale-if-error=x"))
     }
 
+    /// RFC 5861 §4, RFC 9111 §5.2.1.2, `Reuse.mayServeStale`: A client's `stale-if-error` and `max-stale` permit a
+    /// longer staleness.
     @Test func `stale-if-error and max-stale of the client permit more (RFC 5861 §4, RFC 9111 §5.2.1.2)`() {
         #expect(servesStale("stale-if-error=10", request: "stale-if-error=60"))
         #expect(!servesStale("stale-if-error=10", request: "stale-if-error=59"))
@@ -178,6 +209,8 @@ struct ReuseTests {
         #expect(!servesStale("stale-if-error=10", request: "x"))
     }
 
+    /// RFC 5861 §4, `Reuse.mayServeStale`: A client's `stale-if-error` is the limit if the response has no
+    /// `stale-if-error`.
     @Test func `stale-if-error of the client limits how stale where the response gives none (RFC 5861 §4)`() {
         #expect(servesStale("x", request: "stale-if-error=60"))
         #expect(!servesStale("x", request: "stale-if-error=59"))
@@ -186,16 +219,20 @@ struct ReuseTests {
         #expect(servesStale("x", request: "stale-if-error=59, max-stale=60"))
     }
 
+    /// RFC 9111 §5.2.1.4, `Reuse.mayServeStale`: A client's `no-cache` excludes unvalidated responses.
     @Test func `a client that wants validation gets nothing unvalidated (RFC 9111 §5.2.1.4)`() {
         #expect(!servesStale("x", request: "no-cache"))
         #expect(servesStale("x", request: "max-age=0"))
     }
 
+    /// Project rule, `Reuse.mayServeStale`: A 200 that the pipeline cannot use, such as a broken picture, is treated as
+    /// a missing response.
     @Test func `a stale response stands in for a 200 that cannot be used`() {
         #expect(servesStale("x", after: .unusable))
         #expect(!servesStale("must-revalidate", after: .unusable))
     }
 
+    /// Project rule, `Reuse.mayServeStale`: A stored 5xx does not replace a failure.
     @Test(arguments: [500, 502, 503, 599])
     func `a stale 5xx never hides a failure`(status: Int) {
         #expect(!servesStale("stale-if-error=100", status: status))

@@ -13,7 +13,7 @@ func stored(
     return StoredResponse(status: status, fields: all, requestTime: epoch, responseTime: epoch)
 }
 
-func caching(isPrivate: Bool = false, defaultMaxAge: Int? = nil) -> CachingConfiguration {
+func caching(isPrivate: Bool = false, defaultMaxAge: Duration? = nil) -> CachingConfiguration {
     var configuration = CachingConfiguration()
     configuration.isPrivate = isPrivate
     configuration.defaultMaxAge = defaultMaxAge

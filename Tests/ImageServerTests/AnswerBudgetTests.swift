@@ -6,46 +6,42 @@ import Testing
 @testable import ImageServer
 @testable import ImageServerNIO
 
-/// What answers may hold: by address, in all, and of their parts.
+/// The limits of bytes that answers hold, for one address and for all.
 @Suite struct AnswerBudgetTests {
     private let budget = AnswerBudget(limit: 80_000_000)
 
-    private func share(_ account: AnswerBudget.Account? = nil) -> AnswerBudget.Share {
-        AnswerBudget.Share(account ?? AnswerBudget.Account(budget))
-    }
-
-    private func claim(_ share: AnswerBudget.Share) -> AnswerClaim {
-        AnswerClaim(share, partBytes: 65_536, leastPart: 4_096)
+    private func claim(_ account: AnswerBudget.Account? = nil) -> AnswerClaim {
+        AnswerClaim(account ?? AnswerBudget.Account(budget), leastBody: 4_096)
     }
 
     private static func body(_ count: Int) -> ArraySlice<UInt8> { [UInt8](repeating: 1, count: count)[...] }
 
     @Test func `one address has a quarter, and long bodies three quarters of it`() {
         let account = AnswerBudget.Account(budget)
-        let claims = (0..<20).map { _ in claim(share(account)) }
+        let claims = (0..<20).map { _ in claim(account) }
         let long = claims[..<4].map { $0.holds(Self.body(5_000_000)) }
         #expect(long == [true, true, true, false])
         // Pictures have what is left, up to a quarter of everything.
         let short = claims[4...].map { $0.holds(Self.body(1_000_000)) }
         #expect(short.count { $0 } == 5 && budget.bytes == 20_000_000)
-        #expect(claim(share()).holds(Self.body(5_000_000)), "another address has its own")
+        #expect(claim().holds(Self.body(5_000_000)), "another address has its own")
     }
 
     @Test func `all addresses together have the limit, and give back what they held`() {
         var claims: [AnswerClaim] = []
         for _ in 0..<12 {
-            let one = claim(share())
+            let one = claim()
             if one.holds(Self.body(14_000_000)) { claims.append(one) }
         }
         #expect(claims.count == 4 && budget.bytes == 56_000_000 && budget.answers == 4)
-        let refused = claim(share()).admitted(
+        let refused = claim().admitted(
             ServerResponse(status: 200, body: Self.body(14_000_000)), isHead: false, now: 0)
         #expect(refused.status == 503 && refused.fields.contains { $0.name == "Retry-After" })
-        let head = claim(share()).admitted(
+        let head = claim().admitted(
             ServerResponse(status: 200, body: Self.body(14_000_000)), isHead: true, now: 0)
         #expect(head.status == 200)
         claims[0].release()
-        #expect(claim(share()).holds(Self.body(14_000_000)))
+        #expect(claim().holds(Self.body(14_000_000)))
         claims = []
         #expect(budget.bytes == 0 && budget.answers == 0)
     }
@@ -63,7 +59,7 @@ import Testing
         }
         // One file and one array; a part of a file holds all of it.
         var claims = answers.map { answer in
-            let claim = claim(share())
+            let claim = claim()
             #expect(claim.admitted(answer, isHead: false, now: 0) == answer)
             return claim
         }
@@ -76,7 +72,7 @@ import Testing
     }
 
     @Test func `a file with a name takes nothing, and is answered when the budget is used up`() throws {
-        let full = (0..<5).map { _ in claim(share()) }
+        let full = (0..<5).map { _ in claim() }
         for claim in full { _ = claim.holds(Self.body(14_000_000)) }
         let held = budget.bytes
         let name = "/tmp/answer-budget-\(getpid())"
@@ -85,48 +81,12 @@ import Testing
         defer { unlink(name) }
         var answer = ServerResponse(status: 200)
         answer.file = ServerResponse.FilePart(file: file, range: 0..<file.count)
-        let named = claim(share())
+        let named = claim()
         #expect(named.admitted(answer, isHead: false, now: 0).status == 200)
         #expect(budget.bytes == held && budget.answers == 5)
         unlink(name)
-        #expect(claim(share()).admitted(answer, isHead: false, now: 0).status == 200, "it is held already")
+        #expect(claim().admitted(answer, isHead: false, now: 0).status == 200, "it is held already")
         named.release()
-        #expect(claim(share()).admitted(answer, isHead: false, now: 0).status == 503)
-    }
-
-    @Test func `a part that does not fit is shorter, never refused`() {
-        let share = share()
-        let claims = (0..<100).map { _ in claim(share) }
-        let parts = claims.map { $0.nextPart(of: 1_000_000) }
-        #expect(parts == Array(repeating: 65_536, count: 4) + Array(repeating: 4_096, count: 96))
-        #expect(budget.bytes == 4 * 65_536)
-        // Taken, a part makes room for that of another answer.
-        #expect(claims[0].nextPart(of: 10) == 10 && claims[99].nextPart(of: 1_000_000) == 65_536)
-        for claim in claims { claim.release() }
-        #expect(budget.bytes == 0)
-
-        let full = (0..<5).map { _ in claim(self.share()) }
-        for claim in full { _ = claim.holds(Self.body(14_000_000)) }
-        let pictures = (0..<30).map { _ in claim(self.share()) }
-        for picture in pictures { _ = picture.holds(Self.body(1_000_000)) }
-        #expect(budget.bytes == 80_000_000)
-        #expect(claim(self.share()).nextPart(of: 1_000_000) == 4_096)
-    }
-
-    @Test func `an answer has longer for what the client takes of the connection's other answers meanwhile`() {
-        let share = share()
-        let (early, late, elsewhere) = (claim(share), claim(share), claim(self.share()))
-        for one in [early, elsewhere] {
-            one.begins()
-            #expect(one.nextPart(of: 100_000) == 65_536 && one.nextPart(of: 34_464) == 34_464)
-        }
-        // What is on its way is not taken.
-        #expect(early.takenOfOthers == 0)
-        late.begins()
-        _ = late.nextPart(of: 50_000)
-        #expect(late.nextPart(of: 0) == 0 && early.nextPart(of: 0) == 0)
-        #expect(early.takenOfOthers == 50_000 && late.takenOfOthers == 34_464 && elsewhere.takenOfOthers == 0)
-        early.begins()
-        #expect(early.takenOfOthers == 0)
+        #expect(claim().admitted(answer, isHead: false, now: 0).status == 503)
     }
 }

@@ -5,19 +5,19 @@ import Variants
 
 @testable import ImageServer
 
-/// What clients are told to do with variants (setting `server.cacheControl`).
+/// The `Cache-Control` of variants (setting `server.cacheControl`).
 @Suite struct ClientFreshnessTests {
     private static func with(_ body: (HitTests.Bench) async throws -> Void) async throws {
         let presets = try RecipePresets(["card": "thumbnail:20,png", "other": "thumbnail:30,png"])
         try await HitTests.with(
             { settings, _ in
                 settings.presets = presets
-                var rule = ClientFreshness.Rule(maxAge: 600)
-                rule.staleWhileRevalidate = 60
-                settings.freshness.rule = rule
-                rule = ClientFreshness.Rule(maxAge: 86_400)
+                var rule = ClientFreshness(maxAge: .seconds(600))
+                rule.staleWhileRevalidate = .seconds(60)
+                settings.freshness = rule
+                rule = ClientFreshness(maxAge: .seconds(86_400))
                 rule.isImmutable = true
-                settings.freshness.presets = ["card": rule]
+                settings.presetFreshness = ["card": rule]
             }, body)
     }
 

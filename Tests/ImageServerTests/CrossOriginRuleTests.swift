@@ -1,4 +1,5 @@
 import HTTPCaching
+import PipelineSupport
 import Testing
 
 @testable import ImageServer
@@ -52,6 +53,6 @@ import Testing
         "a", "https://", "https://a/b", "https://a b", "://a", "https://*.a", "1://a", "https://a,https://b",
     ])
     func `what is no origin is refused`(_ text: String) {
-        #expect(throws: CrossOriginRule.Malformed.self) { try CrossOriginRule([text]) }
+        #expect(throws: InvalidSetting.self) { try CrossOriginRule([text]) }
     }
 }

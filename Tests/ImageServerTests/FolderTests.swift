@@ -2,55 +2,50 @@ import Glibc
 import HTTPCaching
 import PipelineFetching
 import PipelineSupport
+import TestSupport
 import Testing
 import Variants
 
 @testable import ImageServer
 @testable import Pipeline
 
-/// Folders as base URLs: which files are sources, under which name, and who sees which names.
+/// Folders as base URLs: which files are sources, under which name, and which clients see the names.
 @Suite struct FolderTests {
-    /// A site with the folder `photos`; what is beside it is no source.
+    /// A site with the folder `photos`. Files beside it are not sources.
     final class Bench: Sendable {
-        let path: String
+        let scratch = ScratchFolder()
+        var path: String { scratch.path }
         let pipeline: ImagePipeline
-        let settings: ServerConfiguration
         var root: String { path + "/photos" }
-        var site: Site { Site(pipeline: pipeline, configuration: settings) }
+        let site: Site
 
         init(followsLinks: Bool = false, _ change: (inout ServerConfiguration) -> Void = { _ in }) throws {
-            var template = Array("/tmp/folder-tests-XXXXXX".utf8CString)
-            path = template.withUnsafeMutableBufferPointer { mkdtemp($0.baseAddress!).map { String(cString: $0) } }!
+            let path = scratch.path
             for folder in ["/photos", "/photos/2026", "/photos/.hidden"] { mkdir(path + folder, 0o755) }
             let picture = HitTests.Bench.sample("night-tiny.jpg")
             for file in [
                 "outside.jpg", "photos/a.jpg", "photos/2026/b.jpg", "photos/100% a?#ö.jpg", "photos/.dot.jpg",
                 "photos/.hidden/c.jpg", "photos/x%2Fy.jpg",
-            ] { Self.write(picture, path + "/" + file) }
-            Self.write(Array("no picture".utf8), path + "/photos/notes.txt")
+            ] { scratch.write(picture, to: file) }
+            scratch.write("no picture", to: "photos/notes.txt")
             for (target, link) in [
                 ("a.jpg", "in.jpg"), ("../outside.jpg", "out.jpg"), (path + "/outside.jpg", "absolute.jpg"),
                 ("..", "up"),
                 ("2026", "year"), ("loop.jpg", "loop.jpg"), ("/proc/self/root", "2026/root"),
             ] { symlink(target, path + "/photos/" + link) }
             mkfifo(path + "/photos/fifo.jpg", 0o644)
-            // Only root may; without it there is one name less to refuse.
+            // Only root may do this. Without it there is one name less to refuse.
             _ = mknod(path + "/photos/null.jpg", S_IFCHR | 0o644, 0x103)
             var settings = ServerConfiguration()
             settings.allowUnsigned = true
             settings.playground = true
-            settings.baseURLs = try BaseURLs(["photos": "file://" + path + "/photos"], followsLinks: followsLinks)
+            settings.baseURLs = ["photos": "file://" + path + "/photos"]
+            settings.followsFolderLinks = followsLinks
             change(&settings)
-            self.settings = settings
             var configuration = PipelineConfiguration()
             configuration.cacheFolder = path + "/cache"
             pipeline = try ImagePipeline(configuration)
-        }
-
-        static func write(_ bytes: [UInt8], _ path: String) {
-            guard let file = fopen(path, "w") else { return }
-            fwrite(bytes, 1, bytes.count, file)
-            fclose(file)
+            site = try Site(pipeline: pipeline, configuration: settings)
         }
 
         func ask(
@@ -61,13 +56,7 @@ import Variants
             return await site.respond(to: request)
         }
 
-        func end() async {
-            await pipeline.shutdown()
-            var child = pid_t()
-            let arguments = ["rm", "-rf", path].map { (text: String) in strdup(text) } + [nil]
-            if posix_spawnp(&child, "rm", nil, nil, arguments, environ) == 0 { waitpid(child, nil, 0) }
-            arguments.forEach { free($0) }
-        }
+        func end() async { await pipeline.shutdown() }
     }
 
     private static func original(_ source: String) -> String { "/original/unsigned/" + PercentText.segment(source) }
@@ -112,7 +101,7 @@ import Variants
                 #expect(answer.status == 404, "\(path.prefix(80)) \(answer.status)")
                 #expect(
                     text.contains(#""type":"urn:image-pipeline:problem:not-found""#)
-                        && text.contains(": there is no such file\"}")
+                        && text.contains(": the file does not exist\"}")
                         && (!text.contains(bench.path) || path.contains(bench.path)), "\(text.prefix(300))")
             }
         }
@@ -154,15 +143,14 @@ import Variants
         let bench = try Bench()
         let link = bench.path + "/current"
         let releases = [bench.path + "/1", bench.path + "/2"]
-        for (release, sample) in zip(releases, ["night-tiny.jpg", "grey.jpg"]) {
-            mkdir(release, 0o755)
-            Bench.write(HitTests.Bench.sample(sample), release + "/a.jpg")
+        for (release, sample) in [("1", "night-tiny.jpg"), ("2", "grey.jpg")] {
+            bench.scratch.write(HitTests.Bench.sample(sample), to: release + "/a.jpg")
         }
-        Bench.write(HitTests.Bench.sample("grey.jpg"), releases[1] + "/new.jpg")
+        bench.scratch.write(HitTests.Bench.sample("grey.jpg"), to: "2/new.jpg")
         symlink("1", link)
-        var settings = bench.settings
-        settings.baseURLs = try BaseURLs(["photos": "file://" + link])
-        let site = Site(pipeline: bench.pipeline, configuration: settings)
+        var settings = bench.site.settings
+        settings.baseURLs = ["photos": "file://" + link]
+        let site = try Site(pipeline: bench.pipeline, configuration: settings)
         func ask(_ target: String) async -> ServerResponse { await site.respond(to: ServerRequest(target: target)) }
         let targets = [Self.original("photos:a.jpg"), Self.variant("photos:a.jpg")]
         func tags() async -> [String?] {
@@ -198,10 +186,12 @@ import Variants
     @Test func `a folder that cannot be opened is refused by its name`() throws {
         for (url, reason) in [
             ("file:///nowhere/at/all", "No such file"), ("file:///etc/hostname", "Not a directory"),
-            ("file://host/x", "no http, https, s3 or file URL"), ("file:relative", "no http, https, s3 or file URL"),
+            ("file://host/x", "not an http, https, s3 or file URL"),
+            ("file:relative", "not an http, https, s3 or file URL"),
         ] {
-            let refusal = #expect(throws: BaseURLs.Refusal.self) { _ = try BaseURLs(["photos": url]) }
-            #expect(refusal?.text.contains("`photos`") == true && refusal?.text.contains(reason) == true, "\(url)")
+            let refusal = #expect(throws: InvalidSetting.self) { _ = try BaseURLs(["photos": url]) }
+            #expect(
+                refusal?.message.contains("`photos`") == true && refusal?.message.contains(reason) == true, "\(url)")
         }
     }
 
@@ -226,7 +216,7 @@ import Variants
         let part = await bench.ask(target, [HeaderField("Range", "bytes=10-19"), HeaderField("If-Range", tag)])
         #expect(part.status == 206 && part.file?.range == 10..<20)
         #expect(await bench.ask(target, [HeaderField("Range", "bytes=9999999-")]).status == 416)
-        // What is no picture is no original either, unless `acceptedTypes` has everything.
+        // A file that is not a picture is not an original either, unless `acceptedTypes` admits all types.
         #expect(await bench.ask(Self.original("photos:notes.txt")).status == 415)
         await bench.end()
     }
@@ -234,22 +224,22 @@ import Variants
     @Test func `a changed file is a new original, and records, tags and purges have its name`() async throws {
         let bench = try Bench { settings in
             settings.tags = .both
-            settings.adminToken = AdminToken("0123456789abcdef0123456789abcdef")
+            settings.adminToken = "0123456789abcdef0123456789abcdef"
         }
         let (target, source) = (Self.variant("photos:2026/b.jpg"), "photos:2026/b.jpg")
         let first = await bench.ask(target)
         #expect(first["cache-status"]?.hasSuffix("detail=rendered") == true, "\(first["cache-status"] ?? "")")
         #expect(await bench.ask(target)["cache-status"]?.contains("detail=memory") == true)
-        // Nothing is fresh for longer than it takes to ask.
+        // A file is asked for each time.
         #expect(first["cache-control"] == "no-cache" || first["cache-control"] == "no-cache, max-age=0")
         #expect(first["surrogate-key"] == SourceTags.own(source) && first["link"] == nil)
         #expect(first["content-disposition"] == #"inline; filename="b.png""#)
         var asked = ImageRequest(.url(source), recipe: try Recipe("thumbnail:20,png"))
-        asked.folder = bench.settings.baseURLs.folders.first
+        asked.folder = bench.site.rules.baseURLs.folders.first
         let explained = try await bench.pipeline.explain(asked)
         #expect(explained.source == source && explained.decision == .readFile)
 
-        Bench.write(HitTests.Bench.sample("meadow-small.jpg"), bench.root + "/2026/b.jpg")
+        bench.scratch.write(HitTests.Bench.sample("meadow-small.jpg"), to: "photos/2026/b.jpg")
         let changed = await bench.ask(target)
         #expect(changed.status == 200 && changed["etag"] != first["etag"])
         #expect(await bench.ask(Self.original(source)).length == HitTests.Bench.sample("meadow-small.jpg").count)
@@ -329,11 +319,10 @@ import Variants
 
     @Test func `names stand in the order that people expect`() async throws {
         let bench = try Bench()
-        mkdir(bench.root + "/order", 0o755)
         let names = [
             "a2.jpg", "a10.jpg", "a010.jpg", "B1.jpg", "b.jpg", "c", "C1", "10.jpg", "9.jpg", "a2b.jpg", "é.jpg",
         ]
-        for name in names { Bench.write([], bench.root + "/order/" + name) }
+        for name in names { bench.scratch.write([], to: "photos/order/" + name) }
         let listed = try Self.names(await bench.ask("/page/folder.json?folder=photos:order"))
         #expect(
             listed.names.map { $0.dropFirst(13) } == [
@@ -344,7 +333,7 @@ import Variants
     }
 
     @Test func `a file has no time to live, and clients are told what is configured`() async throws {
-        let bench = try Bench { settings in settings.freshness.rule = ClientFreshness.Rule(maxAge: 600) }
+        let bench = try Bench { settings in settings.freshness = ClientFreshness(maxAge: .seconds(600)) }
         let paths = [Self.variant("photos:a.jpg"), Self.original("photos:a.jpg"), "/info/unsigned/photos:a.jpg"]
         for target in paths + paths {
             let answer = await bench.ask(target)
@@ -361,9 +350,8 @@ import Variants
 
     @Test func `a large folder comes in pages, each name once and in order`() async throws {
         let bench = try Bench()
-        mkdir(bench.root + "/many", 0o755)
         let names = (0..<1_000).map { "\($0 * 7_919 % 1_000) ä.jpg" }
-        for name in names { Bench.write([], bench.root + "/many/" + name) }
+        for name in names { bench.scratch.write([], to: "photos/many/" + name) }
         var (found, after, pages) = ([String](), "", 0)
         repeat {
             let answer = await bench.ask("/page/folder.json?folder=photos:many&after=" + PercentText.segment(after))

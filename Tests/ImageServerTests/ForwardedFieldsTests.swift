@@ -30,4 +30,11 @@ import Testing
         let sent = ForwardedFields(["TEST-id", "host"]).upstream(client, isOriginal: true)
         #expect(sent == [HeaderField("Test-ID", "7"), HeaderField("test-id", "8"), HeaderField("Via", "1.1 pipeline")])
     }
+
+    @Test(arguments: [[], ["*"], ["Test-ID"], ["CDN-Loop"]])
+    func `CDN-Loop is always sent on, once`(_ names: [String]) {
+        let loop = HeaderField("CDN-Loop", "other")
+        let sent = ForwardedFields(names).upstream(client + [loop], isOriginal: false)
+        #expect(sent.filter { $0.name == "CDN-Loop" } == [loop])
+    }
 }

@@ -22,7 +22,7 @@ import Variants
     private static func got(_ answer: (HTTPResponse, AnswerBody)) async throws -> Got {
         var fields: [String: [String]] = [:]
         for field in answer.0.headerFields where !ownFields.contains(field.name.canonicalName) {
-            // What is left of a minute may differ by a second.
+            // The rest of a minute may differ by a second.
             let value = field.value.replacing(/(ttl|max-age)=[0-9]{2,}/) { "\($0.output.1)=N" }
             fields[field.name.canonicalName, default: []].append(value)
         }
@@ -74,10 +74,10 @@ import Variants
                     var own = try await Self.got(
                         await bench.site.respond(
                             to: Self.request("/photos/42/thumb?a=b", method, sent), with: Self.image(bench, recipe)))
-                    // What a path of variants says before it has read the recipe.
+                    // The answer for a path of variants before the recipe is read.
                     if status == 405 { own.fields["vary"] = ["Accept"] }
                     #expect(own == variant, "\(method) \(sent)")
-                    // A tag is that of one format.
+                    // A tag belongs to one format.
                     if accept == nil { #expect(own.status == status, "\(method) \(sent)") }
                 }
             }
@@ -155,7 +155,7 @@ import Variants
         }
         try await HitTests.with({ _, configuration in
             configuration.providers["photos"] = Photos()
-            configuration.fetch.sources.allow = [try! HostPattern("example.org")]
+            configuration.fetch.sources = try! HostPolicy(allow: ["example.org"])
         }) { bench in
             for route in ["variant/unsigned/png", "original/unsigned", "info/unsigned"] {
                 let refused = try await Self.got(
@@ -195,8 +195,8 @@ import Variants
                 await bench.site.respond(to: Self.request("/x", .get, fields), with: image, client: "192.0.2.1"))
         }
         try await HitTests.with({ settings, _ in
-            settings.crossOrigin = .all
-            settings.honoursClientNoCache = true
+            settings.crossOrigin = ["*"]
+            settings.honorsClientNoCache = true
         }) { bench in
             let first = try await ask(bench, "/a")
             #expect(first.status == 200 && first.fields["access-control-allow-origin"] == ["*"])
@@ -221,7 +221,7 @@ import Variants
         }
         try await HitTests.with({ settings, configuration in
             configuration.providers["photos"] = Photos()
-            settings.adminToken = AdminToken("0123456789abcdef0123456789abcdef")
+            settings.adminToken = "0123456789abcdef0123456789abcdef"
         }) { bench in
             func ask(_ path: String, _ method: HTTPRequest.Method = .get, body: String = "") async throws -> Got {
                 var request = Self.request(path, method, [(.authorization, "Bearer 0123456789abcdef0123456789abcdef")])
@@ -277,7 +277,7 @@ import Variants
 
     @Test func `a path with a recipe that the site would refuse is an error where the path is made`() async throws {
         try await HitTests.with({ settings, configuration in
-            configuration.presets = ["card": "thumbnail:20,png"]
+            configuration.rendering.presets = ["card": "thumbnail:20,png"]
             settings.recipes.presetsOnly = true
         }) { bench in
             let source = bench.origin.url("/a")

@@ -7,7 +7,7 @@ import Variants
 @testable import ImageServer
 @testable import Pipeline
 
-/// The page at `/`: its files, who sees the caches, and the samples as sources.
+/// The page at `/`: its files, the clients that see the caches, and the samples as sources.
 @Suite struct PageTests {
     private static func site(isOn: Bool = true, presets: [String: String] = [:]) throws -> Site {
         var configuration = PipelineConfiguration()
@@ -15,8 +15,8 @@ import Variants
         var settings = ServerConfiguration()
         settings.signature.allowUnsigned = true
         settings.playground = isOn
-        settings.presets = try .init(presets)
-        return Site(pipeline: try ImagePipeline(configuration), settings: settings, now: { 1_800_000_000 })
+        settings.presets = try RecipePresets(presets)
+        return try Site(pipeline: try ImagePipeline(configuration), settings: settings, now: { 1_800_000_000 })
     }
 
     private static func ask(

@@ -42,7 +42,8 @@ import Testing
         let metrics = PrometheusMetrics()
         let requests = RequestMetrics(metrics)
         for target in ["/variant/a/b/c", "/variants", "/x/\(Int.random(in: 0..<9))", "/", nil] {
-            requests.count(target, status: 200, bytes: 7, nanoseconds: 1000)
+            let route = target.map { ServerConfiguration().route(of: RequestTarget($0))?.name ?? "other" }
+            requests.count(route ?? "none", status: 200, bytes: 7, nanoseconds: 1000)
         }
         let routes = metrics.text.split(separator: "\n").filter { $0.hasPrefix(RequestMetrics.requests) }
         #expect(

@@ -1,13 +1,31 @@
 import PipelineCaching
+import PipelineSupport
 import TestSupport
 import Testing
 
 @testable import ImageServer
 
+/// A target, read without a check of its signature.
+enum Read: Hashable {
+    case picture(String, recipe: String, source: String)
+    case operation(Operation)
+
+    init(_ text: String) throws(Problem) {
+        let target = RequestTarget(text)
+        switch ServerConfiguration().route(of: target) {
+        case .picture(let grammar):
+            let path = try OwnPath(target, hasRecipe: grammar.name == "variant")
+            self = .picture(grammar.name, recipe: path.recipe, source: path.source)
+        case .operation(let name): self = .operation(try Operation(name, target))
+        case nil: throw Operation.nothing
+        }
+    }
+}
+
 @Suite struct RouteTests {
     private func problem(_ target: String) -> Problem? {
         do throws(Problem) {
-            _ = try Route(target)
+            _ = try Read(target)
             return nil
         } catch {
             return error
@@ -15,13 +33,13 @@ import Testing
     }
 
     @Test func `docs server md lists every path, and docs metrics md every name of a route`() throws {
-        let root = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/")
         func text(_ name: String) throws -> String {
-            String(decoding: try #require(FuzzPlan.contents("\(root)/docs/\(name).md")), as: UTF8.self)
+            String(decoding: try #require(FuzzPlan.contents("\(FuzzPlan.root)/docs/\(name).md")), as: UTF8.self)
         }
         let paths = try text("server")
-        for route in RouteName.allCases { #expect(paths.contains("`\(route.template)`"), "\(route)") }
-        let names = RouteName.allCases.map(\.rawValue).joined(separator: ", ")
+        let routes = Grammars.all.map(Route.picture) + Operation.Name.allCases.map(Route.operation)
+        for route in routes { #expect(paths.contains("`\(route.template)`"), "\(route)") }
+        let names = routes.map(\.name).joined(separator: ", ")
         #expect(try text("metrics").contains("`route` is \(names), other, or none"))
     }
 
@@ -30,33 +48,32 @@ import Testing
         ("/variant/a/b/c", "variant"), ("/variants", nil), ("//", nil), ("", nil), ("health", nil), ("*", nil),
     ])
     func `a route has a name by its first segment`(target: String, name: String?) {
-        #expect(RouteName(target)?.rawValue == name)
+        #expect(ServerConfiguration().route(of: RequestTarget(target))?.name == name)
     }
 
     @Test func `recipe and source are decoded exactly once`() throws {
-        let route = try Route(
+        let route = try Read(
             "/variant/unsigned/thumbnail%3A300x200%3Afill%2Cwebp/http%3A%2F%2Fh%2Fa%2520b%3Fx%3D1%2B2")
         #expect(
             route
-                == .variant(
-                    signature: "unsigned", recipe: "thumbnail:300x200:fill,webp", source: "http://h/a%20b?x=1+2"))
-        #expect(try Route("/original/k.abc/http:%2F%2Fh%2Fa") == .original(signature: "k.abc", source: "http://h/a"))
-        #expect(try Route("/health") == .health)
+                == .picture("variant", recipe: "thumbnail:300x200:fill,webp", source: "http://h/a%20b?x=1+2"))
+        #expect(try Read("/original/k.abc/http:%2F%2Fh%2Fa") == .picture("original", recipe: "", source: "http://h/a"))
+        #expect(try Read("/health") == .operation(.health))
     }
 
     @Test func `a plus sign is a plus sign`() throws {
         #expect(
-            try Route("/original/unsigned/http:%2F%2Fh%2Fa+b")
-                == .original(signature: "unsigned", source: "http://h/a+b"))
+            try Read("/original/unsigned/http:%2F%2Fh%2Fa+b")
+                == .picture("original", recipe: "", source: "http://h/a+b"))
         #expect(
-            try Route("/variant/unsigned/crop:10x10+5+5,@card/http:%2F%2Fh")
-                == .variant(signature: "unsigned", recipe: "crop:10x10+5+5,@card", source: "http://h"))
+            try Read("/variant/unsigned/crop:10x10+5+5,@card/http:%2F%2Fh")
+                == .picture("variant", recipe: "crop:10x10+5+5,@card", source: "http://h"))
     }
 
     @Test(arguments: ["aHR0cDovL2gvYS8_eA", "aHR0cDovL2gvYS8_eA=="])
     func `a source may be base64url`(_ text: String) throws {
         #expect(
-            try Route("/original/unsigned/b64:\(text)") == .original(signature: "unsigned", source: "http://h/a/?x"))
+            try Read("/original/unsigned/b64:\(text)") == .picture("original", recipe: "", source: "http://h/a/?x"))
     }
 
     @Test(arguments: [
@@ -67,14 +84,14 @@ import Testing
     func `the rest of the path is the source, slashes included`(_ written: String, _ source: String) throws {
         for query in ["", "?v=2", "?v=", "?v=a%20b", "?v=1&v=2"] {
             #expect(
-                try Route("/variant/k.abc/png/\(written)\(query)")
-                    == .variant(signature: "k.abc", recipe: "png", source: source))
-            #expect(try Route("/original/k.abc/\(written)\(query)") == .original(signature: "k.abc", source: source))
-            #expect(try Route("/info/k.abc/\(written)\(query)") == .info(signature: "k.abc", source: source))
-            #expect(try Route("/source/\(written)\(query)") == .source(source, mode: nil))
+                try Read("/variant/k.abc/png/\(written)\(query)")
+                    == .picture("variant", recipe: "png", source: source))
+            #expect(try Read("/original/k.abc/\(written)\(query)") == .picture("original", recipe: "", source: source))
+            #expect(try Read("/info/k.abc/\(written)\(query)") == .picture("info", recipe: "", source: source))
+            #expect(try Read("/source/\(written)\(query)") == .operation(.source(source, mode: nil)))
         }
-        #expect(try Route("/source/\(written)?v=1&mode=hard") == .source(source, mode: .hard))
-        #expect(try Route("/info/k.abc/\(written)?exp=12&v=2") == .info(signature: "k.abc", source: source))
+        #expect(try Read("/source/\(written)?v=1&mode=hard") == .operation(.source(source, mode: .hard)))
+        #expect(try Read("/info/k.abc/\(written)?exp=12&v=2") == .picture("info", recipe: "", source: source))
     }
 
     @Test(arguments: [
@@ -114,7 +131,8 @@ import Testing
 
     @Test func `an expiry is the only query`() throws {
         #expect(
-            try Route("/original/k.abc/http:%2F%2Fh%2Fa?exp=12") == .original(signature: "k.abc", source: "http://h/a"))
+            try Read("/original/k.abc/http:%2F%2Fh%2Fa?exp=12")
+                == .picture("original", recipe: "", source: "http://h/a"))
         for query in ["exp=", "exp=-1", "exp=1&a=b", "exp=1.5", "Exp=1", "exp=123456789012", "exp=1?exp=1", "x"] {
             #expect(problem("/original/k.abc/http:%2F%2Fh%2Fa?\(query)")?.kind == .invalidSource, "\(query)")
         }
@@ -142,9 +160,9 @@ import Testing
 
     @Test(arguments: [("", ""), ("Zg", "f"), ("Zg==", "f"), ("Zm8", "fo"), ("Zm9v", "foo"), ("Zm9vYg", "foob")])
     func `base64url is read as RFC 4648 has it`(_ text: String, _ plain: String) {
-        #expect(PercentText.base64URLDecoded(text) == Array(plain.utf8))
+        #expect(Base64.urlDecoded(text) == Array(plain.utf8))
     }
 
     @Test(arguments: ["Z", "Zg=", "Zh", "Zm9=", "Zm 9", "Zm9v=", "Z===", "Zm+v", "Zm/v"])
-    func `what is no base64url is refused`(_ text: String) { #expect(PercentText.base64URLDecoded(text) == nil) }
+    func `what is no base64url is refused`(_ text: String) { #expect(Base64.urlDecoded(text) == nil) }
 }

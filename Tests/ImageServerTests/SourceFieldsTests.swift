@@ -14,7 +14,7 @@ import Variants
         ("http://h/two%20words.png", "inline; filename=\"two words.webp\""),
         ("http://h/%E5%86%99%E7%9C%9F.jpg", "inline; filename=\"__.webp\"; filename*=UTF-8''%E5%86%99%E7%9C%9F.webp"),
         ("http://h/100%25.jpg", "inline; filename=\"100_.webp\"; filename*=UTF-8''100%25.webp"),
-        // What would end the value, the line or the folder is left out.
+        // Characters that would end the value, the line or the folder are left out.
         ("http://h/a%22;b%0d%0aX:%20y%00.jpg", "inline; filename=\"a;bX y.webp\""),
         ("http://h/..%2F..%2Fetc%2Fpasswd", "inline; filename=\"passwd.webp\""),
         ("http://h/%E2%80%AEgpj.exe", "inline; filename=\"gpj.webp\""),

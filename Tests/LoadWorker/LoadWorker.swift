@@ -4,14 +4,14 @@ import Synchronization
 import TestSupport
 import Variants
 
-/// Random schedules over loads, loaders, caches and shutdowns, in a process of its own, so that threads and descriptors can
-/// be counted: `load-worker PICTURE FOLDER SEEDS`. Prints what went wrong, and exits with 1 if anything did.
+/// Random schedules over loads, loaders, caches and shutdowns, in a separate process, so that threads and descriptors
+/// can be counted: `load-worker PICTURE FOLDER SEEDS`. Prints each failure, and exits with 1 after any.
 @main
 struct LoadWorker {
     static func main() async throws {
         let arguments = CommandLine.arguments
         guard arguments.count == 4, let picture = read(arguments[1]), let seeds = Int(arguments[3]) else { exit(2) }
-        // What the process keeps once it has been used: libraries, the threads of tasks.
+        // After this the process holds everything that it keeps: libraries, the threads of tasks.
         for seed in 0..<4 { await Schedule(seed, picture, arguments[1], arguments[2]).run() }
         let before = (threads: count("/proc/self/task"), descriptors: count("/proc/self/fd"))
         var problems: [String] = []
@@ -19,6 +19,8 @@ struct LoadWorker {
             let schedule = await Schedule(seed, picture, arguments[1], arguments[2]).run()
             problems += schedule.map { "seed \(seed): \($0)" }
         }
+        // The threads of a pipeline that was dropped close their files when they end.
+        await filesClosed(downTo: before.descriptors)
         let after = (threads: count("/proc/self/task"), descriptors: count("/proc/self/fd"))
         // Tasks of each urgency run on a thread for each processor, made when they are needed. A pipeline that left a thread would
         // leave one for each seed.
@@ -26,7 +28,7 @@ struct LoadWorker {
             problems.append("\(before.threads) threads became \(after.threads)")
         }
         if after.descriptors > before.descriptors {
-            problems.append("\(before.descriptors) descriptors became \(after.descriptors)")
+            problems.append("\(before.descriptors) descriptors became \(after.descriptors): \(openFiles())")
         }
         for problem in problems { print(problem) }
         print("\(seeds) schedules, \(problems.count) problems")
@@ -38,6 +40,21 @@ struct LoadWorker {
         defer { fclose(file) }
         var bytes = [UInt8](repeating: 0, count: 1 << 20)
         return Array(bytes[..<fread(&bytes, 1, bytes.count, file)])
+    }
+
+    private static func filesClosed(downTo most: Int) async {
+        try? await waitWhile { count("/proc/self/fd") > most }
+    }
+
+    /// Where the descriptors of this process lead.
+    private static func openFiles() -> String {
+        (0..<256).compactMap { number in
+            var target = [CChar](repeating: 0, count: 512)
+            let length = readlink("/proc/self/fd/\(number)", &target, target.count - 1)
+            return length < 0
+                ? nil
+                : "\(number) " + String(decoding: target.prefix(length).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        }.joined(separator: ", ")
     }
 
     private static func count(_ folder: String) -> Int {
@@ -83,7 +100,7 @@ private final class Originals: OriginalProvider {
 
 /// One pipeline, two loaders, and what happens to them.
 private struct Schedule {
-    /// Names of originals whose loads must succeed unless they are ended, and such that never do.
+    /// Names of originals that load successfully unless their loads are ended, and names that always fail.
     private static let (good, bad) = (["w1", "w2", "f1", "n1"], ["b1", "l1", "t1", "m1"])
 
     private final class Watched {
@@ -119,8 +136,8 @@ private struct Schedule {
         do {
             var configuration = PipelineConfiguration(memory: MemoryBudgets(originals: 1 << 20, variants: 1 << 20))
             if seed % 3 > 0 { configuration.cacheFolder = "\(folder)/\(seed % 7)" }
-            if seed % 4 == 0 { configuration.queue = 8 }
-            configuration.caching.errorMaxAge = 0
+            if seed % 4 == 0 { configuration.maxWaiting = 8 }
+            configuration.caching.errorMaxAge = .zero
             configuration.providers["x"] = originals
             let pipeline = try ImagePipeline(configuration)
             let problems = try await schedule(pipeline, &random)
@@ -133,9 +150,9 @@ private struct Schedule {
 
     private func loader(_ pipeline: ImagePipeline, _ random: inout FuzzRandom) -> ImageLoader {
         var configuration = LoaderConfiguration()
-        configuration.loads = 1 + random.below(4)
-        configuration.order = random.below(2) == 0 ? .oldestFirst : .newestFirst
-        if random.below(2) == 0 { configuration.window = 1 + random.below(6) }
+        configuration.maxConcurrentLoads = 1 + random.below(4)
+        configuration.newestFirst = random.below(2) == 1
+        if random.below(2) == 0 { configuration.maxWaiting = 1 + random.below(6) }
         return ImageLoader(pipeline, configuration)
     }
 
@@ -172,7 +189,7 @@ private struct Schedule {
             case 6 where random.below(4) == 0:
                 for one in watched { one.mayEnd = true }
                 loader.cancelAll()
-            case 7: _ = try await pipeline.purge(.url("x:w1"), mode: random.below(2) == 0 ? .soft : .hard)
+            case 7: _ = try await pipeline.purge(.source(.url("x:w1")), mode: random.below(2) == 0 ? .soft : .hard)
             case 8 where random.below(4) == 0: try await pipeline.removeAll()
             case 9: pipeline.reduceMemory()
             case 10:

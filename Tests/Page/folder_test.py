@@ -71,7 +71,7 @@ def browses(page, server, pictures, width):
     expect(page.get_by_role("button", name="More")).to_be_hidden()
     assert troubles == [], troubles
     page.goto(server + "/#folder=pictures%3Anone")
-    expect(page.locator("#folder-error")).to_contain_text("no such file")
+    expect(page.locator("#folder-error")).to_contain_text("the file does not exist")
 
 
 def main():

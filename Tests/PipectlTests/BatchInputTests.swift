@@ -1,5 +1,6 @@
 import Glibc
 import Pipeline
+import TestSupport
 import Testing
 
 @testable import pipectl

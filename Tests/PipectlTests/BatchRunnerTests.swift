@@ -2,6 +2,7 @@ import PipelineSupport
 import Pipeline
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import pipectl
@@ -162,7 +163,7 @@ import Testing
                     await Task.yield()
                     turns += 1
                 }
-                return .failure(BatchFailure(code: .init(turns < 100_000 ? "met" : "alone"), message: recipe))
+                return .failure(BatchFailure(code: .init(rawValue: turns < 100_000 ? "met" : "alone"), message: recipe))
             }
         }
         let folder = ScratchFolder()
@@ -238,52 +239,39 @@ import Testing
         #expect(html.contains("&lt;b&gt;&amp;&quot;&#39;"))
         #expect(!html.contains("<b>&"))
         #expect(html.contains("&lt;404&gt; for https://h/bad.jpg"))
-        #expect(html.contains("src=\"data:image/png;base64,"))
-        #expect(html.contains("href=\"out/"))
+        #expect(html.contains("href=\"out/") && html.contains("src=\"out/") && !html.contains("data:"))
         #expect(!html.contains("<script") && !html.contains("<link"))
         #expect(html.hasSuffix("</html>\n"))
     }
 
-    @Test func `a long contact sheet has pages of at most 500 cards and 2 MB, each card once`() throws {
+    @Test func `a long contact sheet is one page with each card once`() throws {
         let folder = ScratchFolder()
-        var gallery = try Gallery(
-            path: folder("out/sheet.html"), title: "Sheet", groupsBySource: true, refusal: { _ in nil })
-        // Short ones, then some that could all be embedded, then failures with long messages.
+        let gallery = try Gallery(path: folder("out/sheet.html"), title: "Sheet", groupsBySource: true)
         for number in 0..<1_900 {
             var item = ItemJSON(source: "https://h/\(number / 2).jpg", recipe: "circle", outcome: .rendered)
-            item.output = folder("out/\(number).png")
+            item.output = number == 1 ? "s3://bucket/1.png" : folder("out/\(number).png")
             item.format = "png"
             let isFailed = number % 19 == 0 || number >= 1_800
             if isFailed {
                 item.outcome = .failed
-                item.error = BatchFailure(code: .notAnImage, message: String(repeating: "long ", count: 4_000))
+                item.error = BatchFailure(code: .notAnImage, message: "broken")
             }
-            let bytes = [UInt8](repeating: 7, count: number < 1_000 ? 10 : 60_000)
-            try gallery.add(item, bytes: isFailed ? nil : bytes)
+            let variant = BatchVariant(bytes: [7], fileExtension: "png", mediaType: "image/png", item: item)
+            try gallery.add(BatchOutput(line: item, variant: isFailed ? nil : variant))
         }
         var summary = BatchSummary()
         summary.items = 1_900
         summary.outcomes = [.rendered: 1_705, .failed: 195]
-        try gallery.finish(summary)
-        let pages = folder.names("out").sorted()
-        #expect(pages.contains("sheet.html") && pages.contains("sheet-\(pages.count).html"), "\(pages)")
-        var (cards, broken) = (0, 0)
-        for name in pages {
-            let html = try #require(folder.text("out/" + name))
-            #expect(html.utf8.count <= 2_000_000, "\(name): \(html.utf8.count)")
-            #expect(html.ranges(of: "<section").count == html.ranges(of: "</section>").count)
-            cards += html.ranges(of: "<figure>").count
-            broken += html.ranges(of: "<figure class=\"failed\">").count
-            for link in html.matches(of: /<nav[^>]*>(.*)<\/nav>/).flatMap({ $0.1.matches(of: /href="([^"]*)"/) }) {
-                #expect(pages.contains(String(link.1)))
-            }
-        }
-        #expect(cards == 1_705 && broken == 95 + 50)
-        let first = try #require(folder.text("out/sheet.html"))
-        #expect(first.contains("<b>1900</b>items") && first.contains("failed</a>, of 145 sources"))
-        let link = try #require(first.firstMatch(of: /<a href="([^"#]*)#broken">/))
-        #expect(folder.text("out/" + link.1)?.contains("id=\"broken\"") == true)
-        #expect(first.contains("href=\"sheet-\(pages.count).html\""))
+        try gallery.finish(&summary)
+        #expect(folder.names("out") == ["sheet.html"])
+        let html = try #require(folder.text("out/sheet.html"))
+        #expect(html.ranges(of: "<section").count == html.ranges(of: "</section>").count)
+        #expect(html.ranges(of: "<figure>").count == 1_705)
+        #expect(html.ranges(of: "<figure class=\"failed\">").count == 95 + 50)
+        // Browsers cannot read a bucket.
+        #expect(html.ranges(of: "src=\"data:image/png;base64,").count == 1)
+        #expect(html.contains("<b>1900</b>items") && html.contains("<a href=\"#broken\">failed</a>, of 145 sources"))
+        #expect(html.contains("id=\"broken\""))
     }
 
     @Test func `a broken source has one card, after the good ones, and the counts add up`() async throws {
@@ -301,24 +289,6 @@ import Testing
         let numbers = html.matches(of: /<li[^>]*><b>(\d+)<\/b>/).compactMap { Int($0.1) }
         #expect(numbers == [8, 2, 2, 4] && summary.items == 8, "\(numbers)")
         #expect(html.contains("<a href=\"#broken\">failed</a>, of 2 sources"))
-    }
-
-    @Test func `a page of a contact sheet replaces no source`() throws {
-        let folder = ScratchFolder()
-        folder.write("a source", to: "sheet-2.html")
-        var gallery = try Gallery(
-            path: folder("sheet.html"), title: "Sheet", groupsBySource: false,
-            refusal: { $0.hasSuffix("sheet-2.html") ? "it is one of the sources" : nil })
-        for number in 0..<501 {
-            try gallery.add(ItemJSON(source: "\(number)", recipe: "circle", outcome: .rendered), bytes: nil)
-        }
-        do {
-            try gallery.finish(BatchSummary())
-            Issue.record("the page was written")
-        } catch {
-            #expect("\(error)".contains("one of the sources"))
-        }
-        #expect(folder.text("sheet-2.html") == "a source")
     }
 
     @Test func `progress goes to its descriptor and is cleared`() async throws {
@@ -351,4 +321,60 @@ import Testing
 final class Counter: Sendable {
     private let count = Atomic<Int>(0)
     func next() -> Int { count.wrappingAdd(1, ordering: .relaxed).newValue }
+}
+
+@Suite struct BatchScheduleTests {
+    private static func item(_ number: Int) -> BatchItem {
+        BatchItem(
+            source: BatchSource(source: "\(number)"), index: number, written: "png", canonical: "png",
+            hasSeveralRecipes: false)
+    }
+
+    private static let failure = BatchOutcome.failure(BatchFailure(code: .notFound, message: "gone"))
+
+    private func name(of action: BatchSchedule.Action?) -> String {
+        switch action {
+        case .pull?: "pull"
+        case .name(let number, _, _)?: "name \(number)"
+        case .finish(let output)?: "finish \(output.line.source)"
+        case nil: "wait"
+        }
+    }
+
+    @Test func `items are named and finished in input order, and few are held while an early one renders`() throws {
+        var schedule = BatchSchedule(concurrency: 2)
+        var first: BatchSchedule.Render?
+        for number in 0..<8 {
+            #expect(name(of: schedule.next()) == "pull")
+            let started = schedule.pulled([Self.item(number)], [{ Self.failure }])
+            if number == 0 {
+                first = started.first
+            } else {
+                schedule.rendered(try #require(started.first), Self.failure)
+            }
+        }
+        // Eight items wait for the first.
+        #expect(name(of: schedule.next()) == "wait")
+        schedule.rendered(try #require(first), Self.failure)
+        for number in 0..<8 {
+            #expect(name(of: schedule.next()) == "name \(number)")
+            schedule.written(
+                7 - number, BatchOutput(line: ItemJSON(source: "\(7 - number)", recipe: "", outcome: .failed)))
+        }
+        var finished: [String] = []
+        schedule.end()
+        while let action = schedule.next() { finished.append(name(of: action)) }
+        #expect(finished == (0..<8).map { "finish \($0)" })
+    }
+
+    @Test func `no source is pulled while one is pulled, too many render, or nothing can be rendered`() throws {
+        var schedule = BatchSchedule(concurrency: 1)
+        #expect(name(of: schedule.next()) == "pull" && name(of: schedule.next()) == "wait")
+        let started = schedule.pulled([Self.item(0)], [{ Self.failure }])
+        #expect(name(of: schedule.next()) == "wait")
+        let cause = BatchFailure(code: .workersUnavailable, message: "none")
+        schedule.rendered(try #require(started.first), .failure(cause))
+        #expect(name(of: schedule.next()) == "name 0" && name(of: schedule.next()) == "wait")
+        #expect(schedule.unable == cause)
+    }
 }

@@ -1,6 +1,7 @@
 import Pipeline
 import Glibc
 import PipelineSupport
+import TestSupport
 import Testing
 
 @testable import pipectl
@@ -55,6 +56,13 @@ import Testing
         #expect(folder.names() == ["file"])
     }
 
+    @Test func `only a regular file is replaced`() {
+        let folder = ScratchFolder()
+        #expect(mkfifo(folder("pipe"), 0o600) == 0)
+        let error = #expect(throws: FileError.self) { try AtomicFile(path: folder("pipe")) }
+        #expect(error?.description.contains("not a regular file") == true && folder.names() == ["pipe"])
+    }
+
     @Test func `an abandoned file leaves nothing`() throws {
         let folder = ScratchFolder()
         let file = try AtomicFile(path: folder("x"))
@@ -70,7 +78,7 @@ import Testing
         item.key = "k"
         item.output = "o/x.png"
         item.written = true
-        item.originalOutcome = OriginalOutcome.none
+        item.originalOutcome = .unneeded
         item.collapsed = false
         item.bytes = 12
         item.width = 3
@@ -78,7 +86,7 @@ import Testing
         item.format = "png"
         item.digest = "d"
         item.milliseconds = Timings(
-            queue: 0.12345, fetch: 1, decode: 2.5, operations: 0, encode: 0, store: 0, total: 3)
+            queue: .microseconds(123.45), fetch: .milliseconds(1), decode: .milliseconds(2.5), total: .milliseconds(3))
         #expect(
             item.line == #"{"source":"a\"b\\c\u0001é","recipe":"circle","key":"k","output":"o/x.png","written":true,"#
                 + #""outcome":"rendered","originalOutcome":"none","collapsed":false,"bytes":12,"width":3,"height":4,"#
@@ -105,8 +113,10 @@ import Testing
         #expect(ProgramExit.allCases.map(\.rawValue) == [0, 1, 2, 3, 4, 5, 6, 7, 8, 130])
         #expect(ProgramExit(.overLimit) == .notAnImage)
         #expect(ProgramExit(.maskUnavailable) == .usage)
-        #expect(ProgramExit(.init("something new")) == .renderFailed)
-        #expect(PipelineError.Code("overLimit").exitCode == 5 && PipelineError.Code("overLimit").status == 413)
+        #expect(ProgramExit(.init(rawValue: "something new")) == .renderFailed)
+        #expect(
+            PipelineError.Code(rawValue: "overLimit").exitCode == 5
+                && PipelineError.Code(rawValue: "overLimit").status == 413)
     }
 
     @Test func `docs commands md holds the table of error codes`() throws {
@@ -116,7 +126,7 @@ import Testing
         let codes = PipelineError.Code.all + PipelineError.Code.ofItems
         let rows = codes.map { code in
             let status = PipelineError.Code.ofItems.contains(code) ? "" : String(code.status)
-            return "| `\(code.name)` | \(code.exitCode) | \(status) | \(code.summary) |"
+            return "| `\(code.rawValue)` | \(code.exitCode) | \(status) | \(code.summary) |"
         }
         let table = (["| `error.code` | exit code | HTTP status | meaning |", "|---|---|---|---|"] + rows)
             .joined(separator: "\n")

@@ -3,7 +3,7 @@ import Variants
 
 @testable import pipectl
 
-/// Hashes and colours that `info` tells of a picture.
+/// Hashes and colors of a picture in `info`.
 struct PlaceholderTests {
     private func picture(_ width: Int, _ height: Int, _ colour: (Int, Int) -> [UInt8]) -> PixelBuffer {
         var pixels: [UInt8] = []
@@ -28,7 +28,7 @@ struct PlaceholderTests {
         // Dark at the left, bright at the right: the first horizontal wave, downwards.
         let hash = ThumbHash.hash(of: picture(32, 32) { x, _ in [UInt8](repeating: UInt8(x * 8), count: 3) + [255] })
         #expect(hash[5] & 15 == 0)
-        // Every other one of brightness, of which there are 27, is small against it.
+        // The other 26 coefficients of brightness are small in comparison.
         #expect(hash[6..<18].allSatisfy { (6...9).contains($0 & 15) && (6...9).contains($0 >> 4) }, "\(hash)")
     }
 

@@ -1,3 +1,5 @@
+import Pipeline
+import TestSupport
 import Testing
 
 @testable import pipectl
@@ -34,7 +36,7 @@ import Testing
                 text, ["retries=many", "server.rate=-1"],
                 environment: ["PIPECTL_NOTHING_LIKE_IT": "geheim", "PIPECTL_ADMIN_TOKEN": "geheim"]) == [
                     "c.yaml, line 3: `abc` is not valid for `fetch.slots`; expected a whole number from 1 to 4096",
-                    "c.yaml, line 5: `hosts`: https://a.test:443: `basic` is not USER:PASSWORD",
+                    "c.yaml, line 5: `hosts`: a.test: basic: is not USER:PASSWORD",
                     "c.yaml, line 6: unknown setting `mebory.originals`; did you mean `memory.originals`?",
                     "c.yaml, line 7: `recipes.allow`: recipe `thumbnial:3`: unknown step; did you mean "
                         + "`thumbnail`?",
@@ -77,11 +79,11 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{maxAge: 1, immutabel: true}", "`immutabel`: expected"), ("{immutable: true}", "`maxAge` is needed"),
-        ("{maxAge: -1}", "`maxAge`: expected"), ("{maxAge: 1, immutable: 1}", "`immutable`: expected"),
-        ("{presets: 1}", "`presets`: expected"), ("{presets: {card: 1}}", "presets.card: expected a map"),
-        ("{presets: {card: {staleWhileRevalidate: 1}}}", "presets.card: `maxAge` is needed"),
-        ("{presets: {crad: {maxAge: 1}}}", "there is no preset `crad`"),
+        ("{maxAge: 1, immutabel: true}", "did you mean `immutable`?"), ("{immutable: true}", "`maxAge` is needed"),
+        ("{maxAge: -1}", "maxAge: expected"), ("{maxAge: 1, immutable: 1}", "immutable: expected true or false"),
+        ("{presets: 1}", "presets: expected a map"), ("{presets: {card: 1}}", "presets: card: expected a map"),
+        ("{presets: {card: {staleWhileRevalidate: 1}}}", "presets: card: `maxAge` is needed"),
+        ("{presets: {crad: {maxAge: 1}}}", "the preset `crad` does not exist"),
     ])
     func `server.cacheControl says what is wrong with it`(value: String, problem: String) {
         let found = lines("allowUnsigned: true\npresets: {card: circle}\nserver.cacheControl: \(value)\n")
@@ -116,6 +118,17 @@ import Testing
             }, "\(all)")
         let fewer = lines(text, ["sizes.steps=[0]", "presets={\"a\":1}", "keys={\"a\":1}"])
         #expect(fewer.count == 3 && fewer.allSatisfy { $0.hasPrefix("--set ") }, "\(fewer)")
+    }
+
+    @Test(arguments: ["presets", "baseURLs"])
+    func `a member of a map of texts that is not text is an error in every command`(_ key: String) {
+        let error = #expect(throws: SettingErrors.self) { try Settings(assignments: [key + #"={"a":1}"#]) }
+        #expect(error?.lines.first?.contains("`a` is a number; expected text") == true)
+    }
+
+    @Test func `a bucket that a template leaves empty is none`() throws {
+        let settings = try Settings(assignments: [#"remote.s3={"bucket":"","prefix":""}"#])
+        #expect(try settings.configuration().pipelineConfiguration().remote == nil)
     }
 
     @Test func `a file that is not YAML ends the reading of that file alone`() {

@@ -1,6 +1,7 @@
 import PipelineSupport
 import Glibc
 import Pipeline
+import TestSupport
 import Testing
 import Variants
 
@@ -14,21 +15,24 @@ import Variants
             assignments: ["fetch.slots=7"], environment: ["PIPECTL_FETCH_SLOTS": "5", "PIPECTL_FETCH_PER_HOST": "9"],
             file: file)
         let fetch = try settings.configuration().pipeline.fetch
-        #expect(fetch.slots == 7 && fetch.perHost == 9 && fetch.retries == 5 && fetch.redirects == 10)
+        #expect(fetch.maxConcurrentTransfers == 7 && fetch.maxConcurrentTransfersPerHost == 9)
+        #expect(fetch.maxRetries == 5 && fetch.maxRedirects == 10)
         #expect(settings.origin("retries") == .file(file, line: 4))
     }
 
     @Test func `a server has one worker more than processors, other commands have as many`() throws {
         let processors = Int(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
-        #expect(try Settings().configuration().workers.count == processors)
+        #expect(try Settings().configuration().workers.maxConcurrentRenders == processors)
         // nil is the library's default, one more than processors.
-        #expect(try Settings().configuration(serves: true).workers.count == nil)
+        #expect(try Settings().configuration(serves: true).workers.maxConcurrentRenders == nil)
         let settings = try Settings(assignments: ["render.workers=7"])
         for serves in [false, true] {
             let configuration = try settings.configuration(serves: serves).pipelineConfiguration()
-            #expect(configuration.renderThreads == 7)
-            guard case .workers(let workers) = configuration.isolation else { Issue.record("no workers"); return }
-            #expect(workers.count == 7)
+            #expect(configuration.rendering.maxConcurrentRenders == 7)
+            guard case .workers(let workers) = configuration.rendering.isolation else {
+                Issue.record("no workers"); return
+            }
+            #expect(workers.maxConcurrentRenders == 7)
         }
     }
 
@@ -79,47 +83,65 @@ import Variants
         let names = Dictionary(uniqueKeysWithValues: SettingCatalogue.all.map { ($0.key, $0.environmentName) })
         #expect(names["allowPrivateAddresses"] == "PIPECTL_ALLOW_PRIVATE_ADDRESSES")
         #expect(names["fetch.perHost"] == "PIPECTL_FETCH_PER_HOST" && names["baseURLs"] == "PIPECTL_BASE_URLS")
-        #expect(names["server.http2"] == "PIPECTL_SERVER_HTTP2")
+        #expect(names["fetch.http2"] == "PIPECTL_FETCH_HTTP2")
         #expect(Set(names.values).count == names.count)
+    }
+
+    @Test(arguments: ["server.tls", "server.http2"])
+    func `a setting that was removed says what to do instead, wherever it stands`(key: String) {
+        for read in [
+            { try Settings(assignments: ["\(key)=1"]) },
+            { try Settings(environment: [Setting.environmentName(of: key): "1"]) },
+        ] as [() throws -> Settings] {
+            let error = #expect(throws: SettingErrors.self) { _ = try read() }
+            let told = error.map { "\($0)" } ?? ""
+            #expect(told.contains("`\(key)` has been removed") && told.contains("nginx"), "\(told)")
+        }
     }
 
     @Test func `limits arrive in the configuration, by the names that errors call them`() throws {
         let names = ["pixels", "bytes", "frames", "scans", "outputEdge", "profileBytes", "seconds", "encodeSeconds"]
         let settings = try Settings(assignments: names.enumerated().map { "limits.\($1)=\(100 + $0)" })
-        let limits = try settings.configuration().pipeline.limits
+        let limits = try settings.configuration().pipeline.rendering.limits
         #expect(
             [
                 limits.pixels, limits.bytes, limits.frames, limits.scans, limits.outputEdge, limits.profileBytes,
-                Int(limits.seconds), Int(limits.encodeSeconds),
+                Int(limits.timeout.inSeconds), Int(limits.encodeTimeout.inSeconds),
             ] == Array(100..<108))
-        #expect(try Settings().configuration(serves: true).pipeline.limits == RenderLimits())
+        #expect(try Settings().configuration(serves: true).pipeline.rendering.limits == RenderLimits())
         var patient = RenderLimits()
-        (patient.seconds, patient.encodeSeconds) = (60, 60)
+        (patient.timeout, patient.encodeTimeout) = (.seconds(60), .seconds(60))
         (patient.pixels, patient.bytes) = (500_000_000, 1_000_000_000)
-        #expect(try Settings().configuration().pipeline.limits == patient)
-        // These two are no limits, and have settings of other names.
-        let others = ["formats", "damaged"]
-        #expect(Mirror(reflecting: limits).children.compactMap(\.label).sorted() == (names + others).sorted())
+        #expect(try Settings().configuration().pipeline.rendering.limits == patient)
+        // The first two are spans, which settings have in seconds; the others are no limits, and have settings of other names.
+        let others = ["timeout", "encodeTimeout", "formats", "acceptsDamaged"]
+        #expect(
+            Mirror(reflecting: limits).children.compactMap(\.label).sorted() == (names.dropLast(2) + others).sorted())
     }
 
     @Test func `encoders try harder in all commands but serve`() throws {
-        #expect(try Settings().configuration(serves: true).pipeline.effort == .quick)
-        #expect(try Settings().configuration().pipeline.effort == .thorough)
-        #expect(try Settings(assignments: ["render.effort=quick"]).configuration().pipeline.effort == .quick)
+        #expect(try Settings().configuration(serves: true).pipeline.rendering.effort == .quick)
+        #expect(try Settings().configuration().pipeline.rendering.effort == .thorough)
+        #expect(try Settings(assignments: ["render.effort=quick"]).configuration().pipeline.rendering.effort == .quick)
     }
 
     @Test func `the server's defaults are the library's but for the isolation, which the table says`() throws {
         let command = try Settings(environment: ["HOME": "/h"]).configuration(serves: true).pipelineConfiguration()
         let library = PipelineConfiguration()
-        #expect(command.disk == library.disk && command.memory == library.memory && command.quality == library.quality)
-        #expect(command.effort == library.effort)
-        #expect(command.acceptedTypes == library.acceptedTypes && command.limits == library.limits)
+        #expect(
+            command.disk == library.disk && command.memory == library.memory
+                && command.rendering.quality == library.rendering.quality)
+        #expect(command.rendering.effort == library.rendering.effort)
+        #expect(command.acceptedTypes == library.acceptedTypes && command.rendering.limits == library.rendering.limits)
         #expect(command.caching == library.caching && command.fetch == library.fetch)
-        guard case .inProcess = library.isolation, case .workers(let workers) = command.isolation else {
+        guard case .inProcess = library.rendering.isolation, case .workers(let workers) = command.rendering.isolation
+        else {
             Issue.record("the table says: workers, in the library inProcess")
             return
         }
-        #expect(workers.memory == WorkerConfiguration().memory && workers.count == WorkerConfiguration().count)
+        #expect(
+            workers.memory == WorkerConfiguration().memory
+                && workers.maxConcurrentRenders == WorkerConfiguration().maxConcurrentRenders)
     }
 
     @Test func `memory for records follows that for originals unless it is set`() throws {
@@ -137,12 +159,12 @@ import Variants
         func rule(_ assignment: String...) throws -> AddressRule {
             try Settings(assignments: assignment).configuration().pipeline.fetch.allowPrivateAddresses
         }
-        #expect(try rule() == .none)
+        #expect(try rule() == .publicOnly)
         #expect(try rule("allowPrivateAddresses=true") == .all)
         #expect(
             try rule("allowPrivateAddresses=127.0.0.1:8080,10.0.0.0/8")
-                == .list(["127.0.0.1:8080", "10.0.0.0/8"].compactMap(AddressRule.Entry.init)))
-        #expect(try rule(#"allowPrivateAddresses=["::1"]"#) == .list(["::1"].compactMap(AddressRule.Entry.init)))
+                == AddressRule(["127.0.0.1:8080", "10.0.0.0/8"]))
+        #expect(try rule(#"allowPrivateAddresses=["::1"]"#) == AddressRule(["::1"]))
     }
 
     @Test func `relative paths in a settings file are relative to it, those of flags are not`() throws {
@@ -154,7 +176,7 @@ import Variants
         let settings = try Settings(environment: ["HOME": "/home/a"], file: file)
         #expect(settings.cacheFolder == folder("settings/here"))
         let pipeline = try settings.configuration().pipeline
-        #expect(pipeline.masks == "/masks" && pipeline.overlays == "/home/a/overlays")
+        #expect(pipeline.rendering.masks == "/masks" && pipeline.rendering.overlays == "/home/a/overlays")
         #expect(pipeline.fetch.hosts.values.first?.authoritiesFile == folder("settings/ca.pem"))
         let flag = try Settings(flags: [("--cache", "cache", "there")], file: file)
         #expect(flag.cacheFolder == "there")
@@ -169,10 +191,10 @@ import Variants
         let configuration = try settings.configuration()
         #expect(configuration.presets == ["card": "thumbnail:300", "retries": "circle"])
         #expect(configuration.pipeline.disk.originals == 10_000_000 && configuration.pipeline.disk.freeSpace == nil)
-        #expect(configuration.pipeline.masks == folder("1234"))
+        #expect(configuration.pipeline.rendering.masks == folder("1234"))
         #expect(
-            configuration.pipeline.fetch.allowPrivateAddresses
-                == .list(["127.0.0.1"].compactMap(AddressRule.Entry.init)))
+            try configuration.pipeline.fetch.allowPrivateAddresses
+                == AddressRule(["127.0.0.1"]))
         let floor = try Settings(assignments: ["disk.freeSpace=0"]).configuration()
         #expect(floor.pipeline.disk.freeSpace == 0)
         let replaced = try Settings(assignments: [#"presets={"tiny":"thumbnail:32"}"#], file: file).configuration()
@@ -245,7 +267,7 @@ import Variants
 
 /// No setting is without effect: what is set is what the configuration holds, and nothing else changes.
 @Suite struct SettingEffectsTests {
-    /// Values beside the defaults, for settings whose kind does not say one.
+    /// Values beside the defaults, for settings of a kind without an example.
     private static let values: [String: String] = [
         "cache": "/tmp", "presets": #"{"a":"circle"}"#, "masks": "/m", "overlays": "/o", "sources.allow": "a.test",
         "sources.deny": "b.test", "allowPrivateAddresses": "true", "acceptedTypes": "image/png",
@@ -256,7 +278,7 @@ import Variants
         "fetch.breaker": "false", "hosts": #"{"https://a.test:443":null}"#, "decoders": "png", "listen": "[::1]:1",
         "auto": "avif", "recipes.allow": "circle", "forwardFields": "accept", "forwardMethods": "POST",
         "adminToken": "0123456789abcdef", "server.adminListen": "[::1]:2",
-        "server.tls": #"{"certificate":"/etc/passwd","key":"/etc/group"}"#, "server.cors": "https://a.test",
+        "server.cors": "https://a.test",
         "server.trustedProxies": "10.0.0.0/8",
         "memory.originals": "7%", "memory.records": "7%", "memory.variants": "7%", "keys": #"{"a":null}"#,
         "keysFile": "/k", "baseURLs": #"{"a":"https://a.test"}"#, "recipes.steps": "circle", "sizes.steps": "[20,40]",
@@ -269,7 +291,7 @@ import Variants
             #"{"maxAge":60,"staleWhileRevalidate":9,"immutable":false,"presets":{"a":"#
             + #"{"maxAge":0,"staleWhileRevalidate":0,"immutable":true}}}"#,
     ]
-    /// What is given for the secret `null`s above.
+    /// The values for the secret `null`s above.
     private static let secrets = ["hosts": "{}", "keys": #""00112233445566778899aabbccddeeff""#]
 
     private static func value(_ setting: Setting) throws -> String {
@@ -290,14 +312,18 @@ import Variants
         key: String
     ) throws {
         let setting = try SettingCatalogue.setting(key, .builtIn)
-        // Entries of `hosts` and `keys` are secret, so their names alone are compared.
         let text = try Self.value(setting)
         let given = try Settings(
             assignments: [key + "=" + text.replacing(":null", with: ":" + (Self.secrets[key] ?? "null"))])
         let (set, unset) = (try given.configuration(serves: true), try Settings().configuration(serves: true))
         let isHidden = ["adminToken", "queueKey"].contains(key)
-        let expected = isHidden ? .string("(secret)") : try #require(setting.kind.read(text))
-        #expect(setting.value(set) == expected && setting.value(unset) != expected)
+        // Members of maps may be secret, so none is shown.
+        if case .object = setting.fallback {
+            #expect(setting.value(set) != setting.value(unset))
+        } else {
+            let expected = isHidden ? .string("(secret)") : try #require(setting.kind.read(text))
+            #expect(setting.value(set) == expected && setting.value(unset) != expected)
+        }
         for other in SettingCatalogue.all where other.key != key {
             if key == "memory.originals", other.key == "memory.records" { continue }
             #expect(other.value(set) == other.value(unset), "`\(key)` changes `\(other.key)`")

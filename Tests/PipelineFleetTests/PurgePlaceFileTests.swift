@@ -1,73 +1,50 @@
-import Glibc
 import PipelineFleet
+import PipelineSupport
 import TestSupport
 import Testing
 
 @Suite struct PurgePlaceFileTests {
-    /// A folder that is removed with this value.
-    final class Folder: Sendable {
-        let path: String
-        init() throws {
-            var name = Array("/tmp/purge-place-XXXXXX".utf8CString)
-            try #require(mkdtemp(&name) != nil)
-            path = String(decoding: name.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
-        }
-        deinit { _ = try? HelperProgram(["rm", "-rf", path]).waitForEnd() }
+    private let folder = ScratchFolder()
 
-        var bytes: [UInt8] {
-            guard let file = fopen(path + "/cache.purge-place", "r") else { return [] }
-            defer { fclose(file) }
-            var buffer = [UInt8](repeating: 0, count: 1000)
-            let count = fread(&buffer, 1, buffer.count, file)
-            return Array(buffer[..<count])
-        }
-
-        func write(_ bytes: [UInt8]) {
-            guard let file = fopen(path + "/cache.purge-place", "w") else { return }
-            fwrite(bytes, 1, bytes.count, file)
-            fclose(file)
-        }
-    }
+    private func write(_ bytes: [UInt8]) { folder.write(bytes, to: "cache.purge-place") }
 
     private func place(_ number: Int, _ id: String) throws -> PurgePlace {
         PurgePlace(number: number, streamID: try #require(StreamID(id)))
     }
 
-    @Test func `reads back what was written last`() async throws {
-        let folder = try Folder()
+    /// A file of an earlier version.
+    private func text(_ lines: String) -> [UInt8] { Array("\(lines)\(sha256Hex(lines))\n".utf8) }
+
+    @Test func `reads the place that an earlier version wrote`() async throws {
         let file = PurgePlaceFile(folder: folder.path)
         #expect(await file.read() == .new)
-        try await file.write(place(1 << 53, "18446744073709551615-7"))
-        try await file.write(place(0, "0-0"))
+        write(text("purge-place 1\n\(1 << 53) 18446744073709551615-7\n"))
+        #expect(await file.read() == .place(try place(1 << 53, "18446744073709551615-7")))
+        write(text("purge-place 1\n0 0-0\n"))
         #expect(await file.read() == .place(try place(0, "0-0")))
-        #expect(await PurgePlaceFile(folder: folder.path).read() == .place(try place(0, "0-0")))
+        await file.remove()
+        #expect(await file.read() == .new)
+    }
+
+    @Test(arguments: [("5 17-1 ab", true), ("5 17-1 ", true), ("5 17-1", false), ("x 17-1 ab", false), ("", false)])
+    func `a place is read as it is written`(text: String, isValid: Bool) {
+        #expect(PurgePlace(text)?.description == (isValid ? text : nil))
     }
 
     @Test func `a file cut anywhere, or with any byte changed, is a damaged place`() async throws {
-        let folder = try Folder()
         let file = PurgePlaceFile(folder: folder.path)
-        try await file.write(place(1234, "1700000000000-5"))
-        let bytes = folder.bytes
+        let bytes = text("purge-place 1\n1234 1700000000000-5\n")
         for index in bytes.indices {
-            folder.write(Array(bytes[..<index]))
+            write(Array(bytes[..<index]))
             #expect(await file.read() == .damagedPlace)
             var changed = bytes
             changed[index] ^= 1
-            folder.write(changed)
+            write(changed)
             #expect(await file.read() == .damagedPlace)
         }
-        folder.write(bytes + [0x0A])
+        write(bytes + [0x0A])
         #expect(await file.read() == .damagedPlace)
-        folder.write(bytes)
+        write(bytes)
         #expect(await file.read() == .place(try place(1234, "1700000000000-5")))
-    }
-
-    @Test func `says which place cannot be stored`() async throws {
-        let folder = try Folder()
-        let file = PurgePlaceFile(folder: folder.path + "/missing")
-        let place = try place(1, "1-1")
-        let error = await #expect(throws: PurgePlaceFile.Failure.self) { try await file.write(place) }
-        #expect(error?.description.contains("\(folder.path)/missing/cache.purge-place") == true)
-        #expect(error?.description.contains("No such file or directory") == true)
     }
 }

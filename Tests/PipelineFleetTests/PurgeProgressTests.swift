@@ -10,10 +10,17 @@ import Testing
         var hasPlace = true
         var entries: [PurgeEntry] = []
         var events: [PurgeEvent] = []
+        /// The stream's epoch; the node's is `e`.
+        var epoch: String? = "e"
         /// nil if the node begins at the end of the stream again.
         var number: Int?
-        /// What is reported with the new beginning.
+        /// The loss reported with the new beginning.
         var loss: PurgeLoss?
+        /// Whether the node tells the other nodes of the loss.
+        var isTold: Bool {
+            let isSmaller = events.contains { if case .lost(.smallerNumber) = $0 { true } else { false } }
+            return (loss != nil || isSmaller) && epoch == "e"
+        }
     }
 
     private static func id(_ milliseconds: Int) -> StreamID { StreamID("\(milliseconds)-0") ?? .start }
@@ -23,6 +30,13 @@ import Testing
     private static func purge(_ number: Int) -> PurgeEvent { .purge(number: number, payload: [1], node: "n") }
 
     static let rows = [
+        Row(
+            testDescription: "another epoch", counter: 7, entries: [entry(6, at: 60), entry(7, at: 70)], epoch: "f",
+            loss: .otherEpoch),
+        Row(testDescription: "no epoch", epoch: nil, loss: .otherEpoch),
+        Row(
+            testDescription: "a smaller counter and another epoch", counter: 4, epoch: "f",
+            loss: .smallerNumber(4, place: 5)),
         Row(testDescription: "nothing new", number: 5),
         Row(
             testDescription: "the next ones", counter: 7, entries: [entry(6, at: 60), entry(7, at: 70)],
@@ -72,18 +86,20 @@ import Testing
 
     @Test(arguments: rows)
     func `decides what to purge and whether purges were lost`(row: Row) {
-        var progress = PurgeProgress(.place(PurgePlace(number: 5, streamID: Self.id(50))))
-        let events = progress.take(counter: row.counter, hasPlace: row.hasPlace, entries: row.entries)
+        var progress = PurgeProgress(.place(PurgePlace(number: 5, streamID: Self.id(50), epoch: "e")))
+        let events = progress.take(
+            counter: row.counter, hasPlace: row.hasPlace, entries: row.entries, epoch: row.epoch)
         #expect(events == row.events)
-        #expect(progress.place?.number == row.number)
+        #expect(progress.place?.number == row.number && progress.outdated == (row.isTold ? "e" : nil))
         guard row.number == nil else {
             #expect(progress.place?.streamID == row.entries.last?.id ?? Self.id(50))
             return
         }
         // The loss is reported once, with the place that the node continues from.
-        #expect(progress.begin(counter: row.counter, last: Self.id(90)) == row.loss.map { [.lost($0)] })
-        #expect(progress.place == PurgePlace(number: row.counter, streamID: Self.id(90)))
-        #expect(progress.take(counter: row.counter, hasPlace: true, entries: []) == [])
+        #expect(progress.begin(counter: row.counter, last: Self.id(90), epoch: "g") == row.loss.map { [.lost($0)] })
+        #expect(progress.place == PurgePlace(number: row.counter, streamID: Self.id(90), epoch: "g"))
+        #expect(progress.take(counter: row.counter, hasPlace: true, entries: [], epoch: "g") == [])
+        #expect(progress.outdated == nil)
     }
 
     @Test func `a new node begins at the end and has lost nothing`() {
@@ -96,6 +112,15 @@ import Testing
         var progress = PurgeProgress(.damagedPlace)
         #expect(progress.begin(counter: 12, last: Self.id(50)) == [.lost(.damagedPlace)])
         #expect(progress.begin(counter: 12, last: Self.id(50)) == [])
+    }
+
+    @Test func `an epoch that a node has set is not another one`() {
+        var progress = PurgeProgress(.place(PurgePlace(number: 5, streamID: Self.id(50), epoch: "e")))
+        _ = progress.take(counter: 5, hasPlace: true, entries: [Self.entry(5, at: 60)], epoch: "e")
+        #expect(progress.needsEpoch)
+        progress.adopt("f")
+        #expect(!progress.needsEpoch && progress.outdated == nil)
+        #expect(progress.take(counter: 5, hasPlace: true, entries: [], epoch: "f") == [] && progress.place?.number == 5)
     }
 
     @Test func `a node that began with an empty stream follows from its first entry`() {

@@ -114,7 +114,7 @@ import Testing
         try await waitWhile { first.place == nil }
         let place = try await first.stop()
         for _ in 0..<100 {
-            // As `publish` adds them, in fewer round trips.
+            // Adds entries like `publish`, in fewer round trips.
             let script =
                 "for i = 1, 1000 do local n = redis.call('INCR', KEYS[2]) "
                 + "redis.call('XADD', KEYS[1], '*', 'number', n, 'payload', 'p', 'node', 'a') end"
@@ -163,6 +163,43 @@ import Testing
         for _ in 0..<5 { try await publish(connection) }
         try await waitWhile { node.losses.count < 2 || node.place?.number != 5 }
         #expect(node.losses.count == 2)
+    }
+
+    @Test func `a node that notices a loss makes the others notice it, once`() async throws {
+        let server = try RedisTestServer()
+        let connection = try server.connection()
+        let (one, away) = (try Node(server), try Node(server))
+        for node in [one, away] { try await waitWhile { node.place == nil } }
+        let place = try await away.stop()
+        try await publish(connection)
+        try await waitWhile { one.place?.number != 1 }
+        // A replica without the purge has taken over.
+        try await connection.reply(to: "DEL", "image-pipeline:purges", "image-pipeline:purges:number")
+        try await waitWhile { one.place?.number != 0 }
+        let (back, new) = (try Node(server, from: .place(place)), try Node(server))
+        for node in [back, new] { try await waitWhile { node.place == nil || node.place?.epoch == place.epoch } }
+        #expect(one.losses == [.smallerNumber(0, place: 1)] && back.losses == [.otherEpoch] && new.losses == [])
+        let places = try await [one.stop(), back.stop(), new.stop()]
+        #expect(Set(places.map(\.epoch)).count == 1 && places[0].epoch != place.epoch)
+        // A node that knows the new epoch has lost nothing since.
+        try await publish(connection)
+        let again = try Node(server, from: .place(places[1]))
+        try await waitWhile { again.numbers != [1] }
+        #expect(again.losses == [])
+    }
+
+    @Test func `a node of an earlier version's place takes the stream's epoch, or makes it`() async throws {
+        let server = try RedisTestServer()
+        let connection = try server.connection()
+        try await publish(connection)
+        var epochs: Set<String?> = []
+        for _ in 0..<2 {
+            let node = try Node(server, from: .place(PurgePlace(number: 0, streamID: .start)))
+            try await waitWhile { node.place?.number != 1 }
+            #expect(node.losses == [] && node.numbers == [1])
+            epochs.insert(node.place?.epoch)
+        }
+        #expect(epochs.count == 1 && !epochs.contains("") && !epochs.contains(nil))
     }
 
     @Test func `a server that lost writes while a node was away is noticed, however far it has come since`()
@@ -230,7 +267,7 @@ import Testing
         server.stop()
         try await waitWhile { node.events.count < 2 }
         let restarted = try RedisTestServer(port: server.port)
-        try await waitWhile { node.events.last != .connected || node.events.count < 3 }
+        try await waitWhile { node.events.count < 4 }
         let kinds = node.events.map { event in
             switch event {
             case .connected: "connected"
@@ -238,7 +275,8 @@ import Testing
             case .purge, .lost: "other"
             }
         }
-        #expect(kinds == ["connected", "unreachable", "connected"])
+        // It came back without the stream.
+        #expect(kinds == ["connected", "unreachable", "connected", "other"] && node.losses == [.otherEpoch])
         restarted.stop()
     }
 

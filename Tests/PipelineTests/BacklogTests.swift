@@ -7,7 +7,7 @@ import Testing
 @testable import Pipeline
 @testable import PipelineFetching
 
-/// What may wait for the network and for renders, and what callers beyond it are told.
+/// The number of requests that may wait for the network and for renders, and the answers to further callers.
 @Suite struct BacklogTests {
     private func work(_ backlog: Backlog, _ priority: RequestPriority, _ gate: Gate) -> Task<Void, any Error> {
         Task { try await backlog.run(priority) { () async throws(PipelineError) in try await gate.pass() } }
@@ -25,7 +25,7 @@ import Testing
             let refused = await #expect(throws: PipelineError.self) {
                 try await backlog.run(priority) { () async throws(PipelineError) in }
             }
-            #expect(refused?.code == .overloaded && refused?.retryAfter == 1)
+            #expect(refused?.code == .overloaded && refused?.retryAfter == .seconds(1))
             #expect(refused?.message == "\(room) renders are in progress or waiting; try again in 1 s")
         }
         #expect(backlog.refused == 3)
@@ -156,7 +156,7 @@ import Testing
         let gate = Gate()
         let ahead = Mutex(0.0)
         var configuration = PipelineConfiguration()
-        configuration.queue = 1
+        configuration.maxWaiting = 1
         configuration.transport = HoldingTransport(asks: asked, gate: gate)
         configuration.now = { SystemClock.unix.seconds + ahead.withLock { $0 } }
         let pipeline = try ImagePipeline(configuration)

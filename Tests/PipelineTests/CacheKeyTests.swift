@@ -42,7 +42,7 @@ struct CacheKeyTests {
         func image(_ effort: RenderEffort, _ recipe: String) async throws -> ImageResponse {
             var configuration = PipelineConfiguration()
             configuration.cacheFolder = folder.path
-            configuration.effort = effort
+            configuration.rendering.effort = effort
             let pipeline = try ImagePipeline(configuration)
             let bytes = ImageSource.bytes(sample("originals/meadow-small.jpg"), name: "meadow")
             let response = try await pipeline.respond(to: ImageRequest(bytes, recipe: try Recipe(recipe)))

@@ -24,10 +24,21 @@ struct ConvenienceTests {
         }
     }
 
+    @Test func `a turned original has the size that it is shown with, like its variants`() async throws {
+        try await withPipeline { _ in
+            picture("exif-orientation-6.jpg", ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"])
+        } _: { bench, pipeline in
+            let original = try await pipeline.image(for: bench.origin.url("/a.jpg"))
+            #expect(original.width == 600 && original.height == 800)
+            let variant = try await pipeline.image(for: bench.origin.url("/a.jpg"), recipe: "scaled:0.1,png")
+            #expect(variant.width == 60 && variant.height == 80)
+        }
+    }
+
     @Test func `presets have names in recipes given as text, and one that does not parse stops the start`() async throws
     {
         try await withPipeline {
-            $0.presets = ["card": "thumbnail:20,webp"]
+            $0.rendering.presets = ["card": "thumbnail:20,webp"]
         } handler: { _ in
             picture("night-tiny.jpg", ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"])
         } _: { bench, pipeline in
@@ -38,11 +49,12 @@ struct ConvenienceTests {
             #expect(error?.code == .invalidRecipe && error?.message.contains("did you mean `@card`?") == true)
         }
         var configuration = PipelineConfiguration()
-        configuration.presets = ["card": "thumbnail:20,wepb"]
+        configuration.rendering.presets = ["card": "thumbnail:20,wepb"]
         let error = #expect(throws: PipelineError.self) { try ImagePipeline(configuration) }
         #expect(error?.code == .invalidRecipe)
         #expect(
-            error?.message.contains("PipelineConfiguration.presets: step 1, `@card`: in preset `card`, step 2") == true)
+            error?.message.contains("RenderingConfiguration.presets: step 1, `@card`: in preset `card`, step 2") == true
+        )
     }
 
     @Test func `a typed recipe with an error is refused before anything is fetched`() async throws {
@@ -73,7 +85,7 @@ struct ConvenienceTests {
                 #expect(image.width == 20)
             }
             for source in ["photos:42", url] {
-                let purged = try await pipeline.purge(source)
+                let purged = try await pipeline.purge(.source(source))
                 #expect(purged.records == 1, "\(source)")
             }
         }
@@ -89,5 +101,31 @@ struct ConvenienceTests {
         #expect(PipelineError(.overloaded, "later").code.isTransient)
         let response = LoadEvent.someResponse
         #expect(response.mediaType == "image/png" && response.digest == sha256Hex([]) && response.isStorable)
+    }
+
+    @Test func `equal requests are equal, and a response prints what it is and where it came from`() async throws {
+        let recipe = try Recipe("thumbnail:20,png")
+        var request = ImageRequest(.url("https://a.example/a.jpg"), recipe: recipe)
+        #expect(Set([request, ImageRequest(.url("https://a.example/a.jpg"), recipe: recipe)]).count == 1)
+        let same = request
+        request.fields = [HeaderField("Accept", "image/webp")]
+        #expect(request != same)
+        request = same
+        request.timeout = .seconds(1)
+        #expect(request != same)
+        try await withPipeline { _ in
+            picture("night-tiny.jpg", ["Cache-Control": "max-age=600"])
+        } _: { bench, pipeline in
+            let request = try bench.request("/a.jpg", "thumbnail:20,png")
+            let new = try await pipeline.respond(to: request)
+            let size = "\(new.width) × \(new.height), \(new.bytes.count) bytes"
+            #expect("\(new)" == "image/png, \(size), rendered, original: network")
+            let (first, second) = (try await pipeline.respond(to: request), try await pipeline.respond(to: request))
+            #expect("\(first)" == "image/png, \(size), memory" && first.originalOutcome == nil)
+            #expect(new != first && first.bytes == second.bytes)
+            var timed = second
+            timed.timings = first.timings
+            #expect(timed == first)
+        }
     }
 }

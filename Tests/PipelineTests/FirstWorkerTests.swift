@@ -8,9 +8,9 @@ import Variants
 struct FirstWorkerTests {
     private static func workers(_ configuration: inout PipelineConfiguration) {
         var workers = WorkerConfiguration()
-        workers.count = 2
-        configuration.renderer = nil
-        configuration.isolation = .workers(workers)
+        workers.maxConcurrentRenders = 2
+        configuration.rendering.renderer = nil
+        configuration.rendering.isolation = .workers(workers)
     }
 
     @Test

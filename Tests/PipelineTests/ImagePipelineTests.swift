@@ -110,7 +110,7 @@ struct ImagePipelineTests {
         let request = try bench.request()
         let running = Task { try await pipeline.respond(to: request) }
         for await _ in asked { break }
-        _ = try await pipeline.purge(request.source)
+        _ = try await pipeline.purge(.source(request.source))
         door.open()
         #expect(try await running.value.outcome == .rendered)
         await pipeline.drain()
@@ -126,14 +126,14 @@ struct ImagePipelineTests {
         } _: { bench, pipeline in
             let request = try bench.request()
             _ = try await pipeline.respond(to: request)
-            let result = try await pipeline.purge(request.source)
+            let result = try await pipeline.purge(.source(request.source))
             #expect(result.records == 1 && result.variants == 1)
             #expect(pipeline.memoryStatistics.variants.entries == 0)
             #expect(try await pipeline.respond(to: request).outcome == .rendered)
             let held = ImageRequest(.bytes(sample("originals/night-tiny.jpg"), name: "held"), recipe: request.recipe)
             // Equal bytes share their variants, whatever brought them.
             #expect(try await pipeline.respond(to: held).outcome == .memory)
-            _ = try await pipeline.purge(held.source)
+            _ = try await pipeline.purge(.source(held.source))
             #expect(try await pipeline.respond(to: held).outcome == .rendered)
             await pipeline.drain()
             #expect(await pipeline.diskStatistics()?.variants.entries == 1)
@@ -150,15 +150,15 @@ struct ImagePipelineTests {
             ImageRequest(.url(bench.origin.url(path)), recipe: try? Recipe("thumbnail:20"))
         }
         for request in requests { _ = try await pipeline.respond(to: request) }
-        let result = try await pipeline.purge(try SourceSelection(prefix: bench.origin.url("/a/")))
+        let result = try await pipeline.purge(.prefix(bench.origin.url("/a/")))
         if hasDisk { #expect(result.sources == 2 && result.records == 2 && result.variants == 1) }
-        // What the prefix does not cover stays in memory.
+        // Entries outside the prefix stay in memory.
         #expect(pipeline.memoryStatistics.variants.entries == 1)
         #expect(try await pipeline.respond(to: requests[2]).outcome == .memory)
         #expect(try await pipeline.respond(to: requests[0]).outcome == .rendered)
         await pipeline.drain()
         #expect(bench.origin.requests.count == 4)
-        _ = try await pipeline.purge(try SourceSelection(host: "127.0.0.1"))
+        _ = try await pipeline.purge(.host("127.0.0.1"))
         #expect(pipeline.memoryStatistics.variants.entries == 0 && pipeline.memoryStatistics.originals.entries == 0)
         if hasDisk { #expect(await pipeline.diskStatistics()?.records.entries == 0) }
         bench.origin.stop()
@@ -280,10 +280,7 @@ struct ImagePipelineTests {
         } _: { bench, pipeline in
             let path = bench.cache.path + "/own.jpg"
             let write = { (name: String) in
-                let bytes = sample("originals/" + name)
-                let file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-                _ = Glibc.write(file, bytes, bytes.count)
-                close(file)
+                bench.cache.write(sample("originals/" + name), to: "own.jpg")
             }
             write("night-tiny.jpg")
             let request = ImageRequest(.file(path), recipe: try Recipe("thumbnail:40"))
@@ -311,7 +308,7 @@ struct ImagePipelineTests {
 
     @Test func `limits.bytes bounds what is fetched, too`() async throws {
         try await withPipeline {
-            $0.limits.bytes = 500
+            $0.rendering.limits.bytes = 500
         } handler: { _ in
             .response(200, ["Content-Type": "image/png"], body: bytes(501, seed: 1))
         } _: { bench, pipeline in
@@ -326,9 +323,8 @@ struct ImagePipelineTests {
         try await withPipeline { _ in
             .response(404)
         } _: { _, pipeline in
-            let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
             let request = ImageRequest(
-                .file("/\(root)/samples/originals/mountains-12mp.jpg"), recipe: try Recipe("thumbnail:40"))
+                .file(Samples.original("mountains-12mp.jpg")), recipe: try Recipe("thumbnail:40"))
             let admitted = try await pipeline.admit(request) { _ in }
             let finding = await pipeline.lookUp(admitted)
             // They meet unless the machine is so busy that one begins when another one has ended.
@@ -364,7 +360,7 @@ struct GatedTransport: Transport {
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse {
         asks.yield()
-        // A cancelled wait ends like an open door; the pipeline's waiter has left by then.
+        // A cancelled wait ends like an open door. The pipeline's waiter has left before.
         try? await door.pass()
         let now = SystemClock.unix.seconds
         let fields = [HeaderField("Content-Type", "image/jpeg"), HeaderField("Cache-Control", control)]

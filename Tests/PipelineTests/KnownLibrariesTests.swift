@@ -1,6 +1,7 @@
 import Glibc
 import PipelineSupport
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Pipeline
@@ -37,7 +38,7 @@ import Testing
         for folder in [cache.path, cache.path + "/temporary"] { mkdir(folder, 0o700) }
         cache.overwrite("library", at: 0, with: Array(versions.utf8))
         return RenderLibraries(
-            versions: versions, libheif: "1.2.3", written: [.jpeg, .webp], read: [.jpeg],
+            libvips: versions, libheif: "1.2.3", written: [.jpeg, .webp], read: [.jpeg],
             files: [cache.path + "/library", cache.path + "/plugins"])
     }
 
@@ -57,7 +58,7 @@ import Testing
     @Test(arguments: ["library", "plugins"]) func `a library that is replaced, or a plug-in that is new, is loaded`(
         file: String
     ) async throws {
-        #expect(await known(Loader(try libraries("a")))().versions == "a")
+        #expect(await known(Loader(try libraries("a")))().libvips == "a")
         cache.overwrite(file, at: 0, with: Array("longer".utf8))
         var updated = try libraries("b")
         updated.written.insert(.jxl)
@@ -84,9 +85,9 @@ import Testing
         #expect(await KnownLibraries(Loader(libraries), folder: nil, threads: threads)() == libraries)
     }
 
-    /// A renderer whose libraries are updated before its first render.
+    /// A renderer with libraries that are updated before its first render.
     private final class Updated: Rendering {
-        private let inner = InProcessRenderer(threads: 1)
+        private let inner = InProcessRenderer(maxConcurrentRenders: 1)
         private let state: Mutex<(libraries: RenderLibraries, renders: Int)>
         init(_ libraries: RenderLibraries) { state = Mutex((libraries, 0)) }
 
@@ -97,7 +98,7 @@ import Testing
             var variant = try await inner.render(job)
             variant.libraries = state.withLock { state in
                 state.renders += 1
-                state.libraries.versions = "updated"
+                state.libraries.libvips = "updated"
                 return state.libraries
             }
             return variant
@@ -107,12 +108,12 @@ import Testing
 
     @Test func `a variant is stored under the versions that made it`() async throws {
         var first = RenderLibraries.unknown
-        first.versions = "first"
+        first.libvips = "first"
         let renderer = Updated(first)
         var configuration = PipelineConfiguration()
-        configuration.renderer = renderer
+        configuration.rendering.renderer = renderer
         let pipeline = try ImagePipeline(configuration)
-        for outcome in [Outcome.rendered, .memory] {
+        for outcome in [ImageResponse.Outcome.rendered, .memory] {
             let response = try await pipeline.image(for: Self.sample, recipe: "thumbnail:20,png")
             #expect(response.outcome == outcome)
         }
@@ -120,8 +121,5 @@ import Testing
         await pipeline.shutdown()
     }
 
-    private static let sample: String = {
-        let parts = #filePath.split(separator: "/", omittingEmptySubsequences: false)
-        return parts.dropLast(3).joined(separator: "/") + "/samples/originals/night-tiny.jpg"
-    }()
+    private static let sample = Samples.original("night-tiny.jpg")
 }

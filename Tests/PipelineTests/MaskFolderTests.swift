@@ -1,40 +1,32 @@
-import Glibc
+import TestSupport
 import Testing
 import Variants
 
 @testable import Pipeline
 
-private func write(_ bytes: [UInt8], to path: String) {
-    let file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
-    _ = Glibc.write(file, bytes, bytes.count)
-    close(file)
-}
-
 struct MaskFolderTests {
     @Test func `a changed mask makes another variant, an unchanged one does not`() async throws {
-        let folder = CacheFolder()
-        mkdir(folder.path, 0o700)
-        write(sample("masks/star.png"), to: folder.path + "/own.png")
+        let folder = ScratchFolder()
+        folder.write(sample("masks/star.png"), to: "own.png")
         try await withCache {
-            $0.masks = folder.path
+            $0.rendering.masks = folder.path
         } origin: { _ in
             Answer(200, "Cache-Control: max-age=10").picture()
         } _: { bench in
             let first = try await bench.image("thumbnail:40,mask:own")
             #expect(try await bench.image("thumbnail:40,mask:own").outcome == .memory)
-            write(sample("masks/blob.png"), to: folder.path + "/own.png")
+            folder.write(sample("masks/blob.png"), to: "own.png")
             let changed = try await bench.image("thumbnail:40,mask:own")
             #expect(changed.outcome == .rendered && changed.key != first.key && changed.digest != first.digest)
-            write(sample("masks/star.png"), to: folder.path + "/own.png")
+            folder.write(sample("masks/star.png"), to: "own.png")
             let back = try await bench.image("thumbnail:40,mask:own")
             #expect(back.outcome == .memory && back.key == first.key && bench.count == 1)
         }
     }
 
     @Test func `a mask under two extensions, an empty name or none at all is an error that says so`() throws {
-        let folder = CacheFolder()
-        mkdir(folder.path, 0o700)
-        for name in ["two.png", "two.webp"] { write([1], to: folder.path + "/" + name) }
+        let folder = ScratchFolder()
+        for name in ["two.png", "two.webp"] { folder.write([1], to: name) }
         let masks = MaskFolder(folder.path)
         let ambiguous = #expect(throws: PipelineError.self) { _ = try masks.file(named: "two") }
         #expect(ambiguous?.code == .maskUnavailable)
@@ -46,23 +38,22 @@ struct MaskFolderTests {
     }
 
     @Test func `a mask and an overlay of one name are two files, and either one's bytes are in the key`() async throws {
-        let (masks, overlays) = (CacheFolder(), CacheFolder())
-        for folder in [masks, overlays] { mkdir(folder.path, 0o700) }
-        write(sample("masks/star.png"), to: masks.path + "/own.png")
-        write(sample("originals/balloon-alpha.png"), to: overlays.path + "/own.png")
+        let (masks, overlays) = (ScratchFolder(), ScratchFolder())
+        masks.write(sample("masks/star.png"), to: "own.png")
+        overlays.write(sample("originals/balloon-alpha.png"), to: "own.png")
         try await withCache {
-            $0.masks = masks.path
-            $0.overlays = overlays.path
+            $0.rendering.masks = masks.path
+            $0.rendering.overlays = overlays.path
         } origin: { _ in
             Answer(200, "Cache-Control: max-age=10").picture()
         } _: { bench in
             let recipe = "thumbnail:40,overlay:own:scale=0.05:gravity=north-west,mask:own,png"
             let first = try await bench.image(recipe)
             #expect(try await bench.image(recipe).outcome == .memory)
-            write(sample("originals/balloon-palette.png"), to: overlays.path + "/own.png")
+            overlays.write(sample("originals/balloon-palette.png"), to: "own.png")
             let changed = try await bench.image(recipe)
             #expect(changed.outcome == .rendered && changed.key != first.key)
-            write(sample("masks/blob.png"), to: masks.path + "/own.png")
+            masks.write(sample("masks/blob.png"), to: "own.png")
             let masked = try await bench.image(recipe)
             #expect(masked.outcome == .rendered && masked.key != changed.key && masked.digest != changed.digest)
         }

@@ -8,7 +8,7 @@ import Variants
 
 /// Counts the renders that pass through to the real renderer.
 final class CountingRenderer: Rendering {
-    private let inner = InProcessRenderer(threads: 2)
+    private let inner = InProcessRenderer(maxConcurrentRenders: 2)
     private let count = Atomic<Int>(0)
     var renders: Int { count.load(ordering: .relaxed) }
     var libraries: RenderLibraries? { inner.libraries }
@@ -23,7 +23,7 @@ final class CountingRenderer: Rendering {
     func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer { try await inner.pixels(job) }
 }
 
-/// An origin whose answer a test changes, the real renderer, and a cache folder removed afterwards.
+/// An origin with an answer that a test changes, the real renderer, and a cache folder removed afterwards.
 final class PipelineBench: Sendable {
     let origin: LoopbackOrigin
     let renderer = CountingRenderer()
@@ -48,9 +48,9 @@ final class PipelineBench: Sendable {
     func pipeline(_ configure: (inout PipelineConfiguration) -> Void = { _ in }) throws -> ImagePipeline {
         var configuration = PipelineConfiguration()
         configuration.cacheFolder = cache.path
-        configuration.renderer = renderer
+        configuration.rendering.renderer = renderer
         configuration.fetch.allowPrivateAddresses = .all
-        configuration.fetch.retries = 0
+        configuration.fetch.maxRetries = 0
         configure(&configuration)
         return try ImagePipeline(configuration)
     }
@@ -80,16 +80,7 @@ func withPipeline(
 }
 
 /// A file of the samples.
-func sample(_ name: String) -> [UInt8] {
-    let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-    let file = open("/\(root)/samples/\(name)", O_RDONLY)
-    guard file >= 0 else { return [] }
-    defer { close(file) }
-    var all: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 65_536)
-    while case let count = read(file, &buffer, buffer.count), count > 0 { all += buffer[..<count] }
-    return all
-}
+func sample(_ name: String) -> [UInt8] { Samples.bytes(name) }
 
 func picture(_ name: String = "night-tiny.jpg", _ fields: KeyValuePairs<String, String>) -> OriginReply {
     .response(200, fields, body: sample("originals/" + name))
@@ -101,7 +92,7 @@ func refusal(_ pipeline: ImagePipeline, _ request: ImageRequest) async -> Pipeli
 }
 
 extension PipelineConfiguration {
-    /// What answers for origins in place of libcurl.
+    /// Answers for origins instead of libcurl.
     var transport: (any Transport)? {
         get { transports["http"] }
         set {

@@ -21,11 +21,11 @@ struct SharedRendersTests {
         init(inWorkers: Bool) {
             if inWorkers {
                 var configuration = WorkerConfiguration()
-                configuration.count = 1
+                configuration.maxConcurrentRenders = 1
                 let pool = WorkerPool(configuration)
                 (renderer, waiting) = (pool, { pool.waiting })
             } else {
-                let own = InProcessRenderer(threads: 1)
+                let own = InProcessRenderer(maxConcurrentRenders: 1)
                 (renderer, waiting) = (own, { own.waiting })
             }
         }
@@ -51,7 +51,7 @@ struct SharedRendersTests {
                 }, header: try ImageHeader.probe(bytes), recipe: try Recipe("thumbnail:5"),
                 output: ResolvedOutput(format: .png))
             // The gate takes as long as it takes.
-            job.limits.seconds = 300
+            job.limits.timeout = .seconds(300)
             let holding = Task { [job] in try await renderer.render(job) }
             try await waitWhile { !began.isSet }
             let tasks = requests.map { request in Task { try await pipeline.respond(to: request) } }
@@ -78,7 +78,7 @@ struct SharedRendersTests {
             let shared = try #require(SharedDecode(of: jobs.map(RenderPlan.init(alone:)), named: sha256Hex(original)))
             for index in jobs.indices { jobs[index].shared = shared }
         }
-        let renderer = InProcessRenderer(threads: 1)
+        let renderer = InProcessRenderer(maxConcurrentRenders: 1)
         var all: [[UInt8]] = []
         for job in jobs { all.append(try await renderer.render(job).bytes) }
         return all
@@ -90,7 +90,7 @@ struct SharedRendersTests {
     ) async throws {
         let one = OneAtATime(inWorkers: inWorkers)
         try await withPipeline {
-            $0.renderer = one.renderer
+            $0.rendering.renderer = one.renderer
         } handler: { _ in
             picture("meadow-small.jpg", fresh)
         } _: { bench, pipeline in
@@ -104,7 +104,7 @@ struct SharedRendersTests {
             #expect(responses.map(\.width) == [400, 200, 100, 50])
             if inWorkers { #expect(pipeline.workerStatistics?.shared == 3) }
 
-            // What is stored is neither rendered again nor part of another decode.
+            // Stored variants are neither rendered again nor part of another decode.
             let more = ["thumbnail:120", "thumbnail:60"]
             let others = try more.map { try bench.request("/a.jpg", $0) }
             let again = try await one.meeting(pipeline, requests + others, renders: 2)
@@ -121,7 +121,7 @@ struct SharedRendersTests {
     func `a request that meets no other, or can share nothing, is rendered alone`(inWorkers: Bool) async throws {
         let one = OneAtATime(inWorkers: inWorkers)
         try await withPipeline {
-            $0.renderer = one.renderer
+            $0.rendering.renderer = one.renderer
         } handler: { request in
             picture(request.path == "/b.jpg" ? "night-tiny.jpg" : "meadow-small.jpg", fresh)
         } _: { bench, pipeline in
@@ -138,7 +138,7 @@ struct SharedRendersTests {
     func `one that fails or is cancelled takes none of the others with it`(inWorkers: Bool) async throws {
         let one = OneAtATime(inWorkers: inWorkers)
         try await withPipeline {
-            $0.renderer = one.renderer
+            $0.rendering.renderer = one.renderer
         } handler: { _ in
             picture("meadow-small.jpg", fresh)
         } _: { bench, pipeline in

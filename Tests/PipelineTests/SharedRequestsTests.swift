@@ -6,9 +6,9 @@ import Variants
 
 @testable import Pipeline
 
-/// A renderer whose decodes for display wait at a gate.
+/// A renderer with decodes for display that wait at a gate.
 private final class GatedDecodes: Rendering {
-    private let inner = InProcessRenderer(threads: 2)
+    private let inner = InProcessRenderer(maxConcurrentRenders: 2)
     private let gate = Gate()
     private let count = Atomic<Int>(0)
     var decodes: Int { count.load(ordering: .relaxed) }
@@ -30,14 +30,14 @@ private final class Flag: Sendable {
     func set() { value.store(true, ordering: .releasing) }
 }
 
-/// What requests of one program share, and what ends with a pipeline.
+/// The work that requests of one program share, and the work that ends with a pipeline.
 @Suite(.timeLimit(.minutes(10))) struct SharedRequestsTests {
     @Test func `callers that want the same pixels share a decode, and one that is cancelled leaves at once`()
         async throws
     {
         let renderer = GatedDecodes()
         try await withCache {
-            $0.renderer = renderer
+            $0.rendering.renderer = renderer
         } origin: { _ in
             Answer(200, "Cache-Control: max-age=600").picture()
         } _: { bench in
@@ -60,7 +60,7 @@ private final class Flag: Sendable {
 
     @Test func `bytes that come with a request are hashed and read on the pipeline's threads`() async throws {
         try await withCache {
-            $0.lookupThreads = 1
+            $0.maxConcurrentLookups = 1
         } origin: { _ in
             Answer(404)
         } _: { bench in
@@ -118,8 +118,7 @@ private final class Flag: Sendable {
             Answer(200, "Cache-Control: max-age=600").picture()
         } _: { bench in
             let (pipeline, recipe) = (bench.pipeline, try Recipe("thumbnail:20"))
-            let root = #filePath.split(separator: "/").dropLast(3).joined(separator: "/")
-            let path = "/\(root)/samples/originals/night-tiny.jpg"
+            let path = Samples.original("night-tiny.jpg")
             let sources: [ImageSource] = [
                 .url(CachingBench.url), .file(path), .bytes(sample("originals/night-tiny.jpg"), name: "upload"),
             ]

@@ -18,7 +18,7 @@ final class Gate: Sendable {
 
     func open() { continuation.finish() }
 
-    /// Returns when somebody stands at the gate.
+    /// Returns when a task waits at the gate.
     func somebody() async { for await _ in arrivals { return } }
 }
 
@@ -49,7 +49,7 @@ struct SharedWorkTests {
             return try await group.reduce(into: []) { $0.append($1) }
         }
         #expect(answers.count == 50)
-        // Whoever came after the end started anew; whoever came before shared.
+        // Tasks that came after the end started again; tasks that came before shared.
         #expect(answers.count { !$0.isCoalesced } == runs.count)
         let later = Task {
             try await work.value(for: "k", priority: .utility, finishWhenAbandoned: false) {
@@ -103,7 +103,7 @@ struct SharedWorkTests {
             #expect(code == nil || code == .notFound && mayFail || code == .cancelled && caller.isCancelled)
         }
         await work.drain()
-        // Cancelled work ends by itself.
+        // Cancelled work ends.
         await waitOrRecord { ended.count < begun.count }
         #expect(work.waiting == 0)
     }

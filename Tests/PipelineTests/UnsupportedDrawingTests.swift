@@ -19,8 +19,8 @@ struct UnsupportedDrawingTests {
     @Test func `what is drawn wrong is logged at each render, and listed`() async throws {
         let log = InMemoryLogHandler()
         try await withPipeline {
-            $0.renderer = InProcessRenderer(threads: 1, formats: Set(ImageFormat.decodable))
-            $0.limits.formats.insert(.svg)
+            $0.rendering.renderer = InProcessRenderer(maxConcurrentRenders: 1, formats: Set(ImageFormat.decodable))
+            $0.rendering.limits.formats.insert(.svg)
             $0.logger = Logger(label: "test") { _ in log }
         } handler: {
             Self.drawing($0.path)

@@ -2,7 +2,7 @@ import Pipeline
 import PipelineSupport
 import Variants
 
-/// What workers store: everything is derived from a seed, so that a reader knows what it must find.
+/// The entries that workers store: everything is derived from a seed, so that a reader knows what it must find.
 enum Contents {
     /// Seeds of bodies that several workers use at once.
     static let sharedSeeds = 0..<12

@@ -1,6 +1,6 @@
 import Pipeline
 
-/// What a folder must hold according to the ledgers of the workers that used it.
+/// The entries that a folder must hold according to the ledgers of the workers that used it.
 struct Expectation {
     /// The seeds a body may have, and whether it may be missing.
     struct Allowed {
@@ -43,7 +43,7 @@ struct Expectation {
         return allowed
     }
 
-    /// The bodies whose digest the record of a source may name.
+    /// The bodies that the record of a source may name.
     func record(_ worker: Int, _ number: Int) -> Allowed {
         var allowed = Allowed()
         for operation in operations

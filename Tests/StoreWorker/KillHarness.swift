@@ -24,7 +24,7 @@ struct KillHarness {
     private var evicted = 0
     private var marks = 0
 
-    /// What a worker prints when it reaches the call in which it is to be killed, one of its first `mostCalls`.
+    /// The output of a worker when it reaches the call in which it will be killed, one of its first `mostCalls`.
     static let mark = "now"
     private static let mostCalls = 80
 

@@ -5,7 +5,7 @@ struct Operation: Sendable {
     enum Kind: String { case variant, original, removal, purge }
 
     var kind: Kind
-    /// Which key or source of its worker; no other worker changes it.
+    /// The number of the key or source of its worker; no other worker changes it.
     var number: Int
     var worker: Int
     /// The seed of the body and, for a variant, the seed of its original.

@@ -3,14 +3,14 @@ import Variants
 
 /// A program that renders in workers that are itself, but does not call `RenderWorker.runIfAsked()`.
 enum OwnWorker {
-    /// Says on stderr which generation of workers it is, and what came of its own render.
+    /// Prints on stderr which generation of workers it is, and the result of its own render.
     static func render() -> Never {
         let generation = getenv("GENERATION").flatMap { Int(String(cString: $0)) } ?? 1
         say("generation \(generation)")
         if generation > 2 { exit(0) }
         Task {
             var configuration = WorkerConfiguration()
-            configuration.count = 1
+            configuration.maxConcurrentRenders = 1
             configuration.executable = "/proc/self/exe"
             configuration.environment = ["GENERATION=\(generation + 1)"]
             let pool = WorkerPool(configuration)

@@ -17,7 +17,7 @@ public final class BlockingGate: Sendable {
         close(ends.reading)
     }
 
-    /// Blocks the calling thread until `open()` is called, or was.
+    /// Blocks the calling thread until `open()` is called. Returns immediately if it has already been called.
     public func pass() {
         var byte: UInt8 = 0
         while read(ends.reading, &byte, 1) < 0, errno == EINTR {}

@@ -1,6 +1,9 @@
 import Glibc
 
-/// The path of a program of this package, which `swift build --build-tests` puts beside the running one.
+/// Returns the path of a program in this package, which `swift build --build-tests` puts in the same folder as the
+/// running program.
+///
+/// - Throws: `ProgramError` if the program has not been built. `swift build --build-tests` puts beside the running one.
 ///
 /// - Throws: `ProgramError` if it has not been built.
 public func builtProgram(_ name: String) throws(ProgramError) -> String {

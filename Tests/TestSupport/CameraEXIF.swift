@@ -5,13 +5,13 @@ public struct CameraEXIF: Sendable {
         var tag: Int
         var type: Int
         var count: Int
-        /// The bytes of its values.
+        /// The bytes of the values.
         public var data: [UInt8]
     }
 
     private let isBigEndian: Bool
 
-    /// - Parameter isBigEndian: whether numbers are big-endian.
+    /// - Parameter isBigEndian: Whether numbers are big-endian. Default true.
     public init(isBigEndian: Bool = true) { self.isBigEndian = isBigEndian }
 
     private func number(_ value: Int, _ bytes: Int) -> [UInt8] {
@@ -19,20 +19,20 @@ public struct CameraEXIF: Sendable {
         return isBigEndian ? big : big.reversed()
     }
 
-    /// An ASCII entry.
+    /// Returns an ASCII entry.
     public func text(_ tag: Int, _ text: String) -> Entry {
         Entry(tag: tag, type: 2, count: text.utf8.count + 1, data: Array(text.utf8) + [0])
     }
 
-    /// A SHORT entry.
+    /// Returns a SHORT entry.
     public func short(_ tag: Int, _ value: Int) -> Entry { Entry(tag: tag, type: 3, count: 1, data: number(value, 2)) }
 
-    /// A RATIONAL entry of numerators and denominators.
+    /// Returns a RATIONAL entry with numerators and denominators.
     public func rationals(_ tag: Int, _ values: [(Int, Int)]) -> Entry {
         Entry(tag: tag, type: 5, count: values.count, data: values.flatMap { number($0.0, 4) + number($0.1, 4) })
     }
 
-    /// A directory located at `offset`, followed by the values that do not fit in its entries.
+    /// Returns a directory located at `offset`, followed by the values that do not fit in its entries.
     private func directory(_ entries: [Entry], at offset: Int) -> [UInt8] {
         var place = offset + 2 + entries.count * 12 + 4
         var (head, tail) = (number(entries.count, 2), [UInt8]())
@@ -49,7 +49,8 @@ public struct CameraEXIF: Sendable {
         return head + number(0, 4) + tail
     }
 
-    /// The block, starting with its TIFF header: the first directory, then those of exposure and position.
+    /// Returns the block, beginning with its TIFF header: the first directory, then the directories of exposure and
+    /// position.
     public func block(_ first: [Entry], photo: [Entry] = [], position: [Entry] = []) -> [UInt8] {
         // Lay out the first directory once to learn its size, and again with the real offsets.
         func layout(_ photoPlace: Int, _ positionPlace: Int) -> [UInt8] {
@@ -67,7 +68,7 @@ public struct CameraEXIF: Sendable {
             + layout(photoPlace, positionPlace) + photoBytes + directory(position, at: positionPlace)
     }
 
-    /// The EXIF block of a picture with known place and time.
+    /// The EXIF block of a picture with a known position and time.
     public var complete: [UInt8] {
         block(
             [
@@ -85,7 +86,7 @@ public struct CameraEXIF: Sendable {
             ])
     }
 
-    /// The JPEG with the EXIF block inserted as its first segment.
+    /// Returns the JPEG with the EXIF block inserted as its first segment.
     public static func inserted(_ block: [UInt8], into jpeg: [UInt8]) -> [UInt8] {
         let length = block.count + 8
         return jpeg[..<2] + [0xFF, 0xE1, UInt8(length >> 8), UInt8(length & 255)] + Array("Exif\0\0".utf8) + block

@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// Passes bytes between clients and a server on loopback. After `cut()` the connections that are open take every byte
-/// and pass none on, like a firewall that has forgotten them. Later connections work.
+/// Forwards bytes between clients and a server on loopback. After `cut()`, open connections accept all bytes but
+/// forward none, like a firewall that has lost their state. Later connections work.
 public final class DeadWire: Sendable {
     private struct State {
         var generation = 0
@@ -22,9 +22,9 @@ public final class DeadWire: Sendable {
     private let pause: Int32
 
     /// - Parameters:
-    ///   - server: the server's port on 127.0.0.1.
-    ///   - piece: the most bytes passed on at a time.
-    ///   - pause: milliseconds between two pieces.
+    ///   - server: The server's port on 127.0.0.1.
+    ///   - piece: The maximum number of bytes forwarded at a time.
+    ///   - pause: The time between two pieces, in milliseconds.
     public init(to server: Int, piece: Int = 65_536, pause: Int32 = 0) throws(OriginError) {
         self.server = UInt16(server)
         self.piece = piece
@@ -47,14 +47,14 @@ public final class DeadWire: Sendable {
         state.withLock { $0.threads.append(thread) }
     }
 
-    /// How many connections were accepted so far.
+    /// The number of connections accepted so far.
     public var connections: Int { state.withLock(\.connections) }
-    /// How many connections are open.
+    /// The number of open connections.
     public var openConnections: Int { state.withLock(\.open.count) }
-    /// Bytes that were taken and not passed on.
+    /// The number of bytes accepted but not forwarded.
     public var swallowed: Int { state.withLock(\.swallowed) }
 
-    /// From now on the connections that are open pass nothing on.
+    /// Stops forwarding on the connections that are open now.
     public func cut() { state.withLock { $0.generation += 1 } }
 
     /// Closes all connections and waits for the threads.
@@ -108,7 +108,7 @@ public final class DeadWire: Sendable {
                     if state.generation != generation { state.swallowed += max(count, 0) }
                     return state.generation != generation
                 }
-                // After the cut the client does not learn that the server closes its connection.
+                // After the cut, the client does not learn that the server closes the connection.
                 if isCut, index == 1, count <= 0 { ends[1].fd = -1 }
                 if count <= 0 { isOpen = isCut && index == 1 }
                 var sent = 0

@@ -1,24 +1,24 @@
 import Glibc
 import Synchronization
 
-/// Stands between a client and a server on loopback, passes requests on as they are, and does wrong what a test wants.
+/// Forwards requests from a client to a server on loopback, and injects the faults that a test selects.
 public final class FaultyProxy: Sendable {
-    /// What happens to a request.
+    /// A fault that is injected into a request.
     public enum Fault: Sendable {
         case none
-        /// Nothing is ever answered.
+        /// No response is sent.
         case silence
-        /// The connection closes without an answer.
+        /// The connection closes without a response.
         case refusal
-        /// Half of the body comes.
+        /// The connection closes after half of the body.
         case cut
-        /// One bit of the body is another.
+        /// One bit of the body is flipped.
         case flip
-        /// The first answer to the same request, however old.
+        /// The first response to the same request is sent, regardless of its age.
         case stale
-        /// 503, as a store that wants fewer requests.
+        /// A 503 is sent, as by a store that is overloaded.
         case busy
-        /// 400, as a store says that credentials have ended.
+        /// A 400 is sent, as by a store when credentials have expired.
         case expired
     }
 
@@ -36,7 +36,7 @@ public final class FaultyProxy: Sendable {
     private let origin: LoopbackOrigin
     private let port: UInt16
 
-    /// - Parameter server: `http://127.0.0.1:PORT`.
+    /// - Parameter server: The server's URL, `http://127.0.0.1:PORT`.
     public init(_ server: String) throws {
         let port = server.split(separator: ":").last.flatMap { UInt16($0) } ?? 0
         self.port = port
@@ -51,26 +51,26 @@ public final class FaultyProxy: Sendable {
         init(handler: consuming sending Mutex<(@Sendable (OriginRequest) -> OriginReply)?>) { self.handler = handler }
     }
 
-    /// Where clients connect.
+    /// The URL that clients connect to.
     public var endpoint: String { origin.url("") }
-    /// How many requests were done wrong.
+    /// The number of injected faults.
     public var faults: Int { state.withLock(\.faults) }
-    /// How many requests came.
+    /// The number of requests received.
     public var requests: Int { origin.requests.count }
 
-    /// From now on every nth request is done wrong in this way.
+    /// Injects a fault into every nth request from now on.
     public func does(_ fault: Fault, every interval: Int = 1) {
         state.withLock { ($0.fault, $0.interval, $0.count) = (fault, interval, 0) }
     }
 
-    /// Holds back the answers to requests whose first line contains a text, and returns a gate that releases them.
+    /// Delays the responses to requests that contain a string in their first line. Returns a gate that releases them.
     public func hold(_ text: String) -> BlockingGate {
         let gate = BlockingGate()
         state.withLock { $0.heldText = (text, gate) }
         return gate
     }
 
-    /// How many answers were held back.
+    /// The number of delayed responses.
     public var held: Int { state.withLock(\.held) }
 
     public func stop() { origin.stop() }
@@ -118,16 +118,16 @@ public final class FaultyProxy: Sendable {
         OriginReply(parts: [.bytes(bytes)], keepsAlive: false)
     }
 
-    /// Where the body of a response is; nil if there is no whole head.
+    /// Returns the range of a response's body, or nil if the response headers are incomplete.
     private static func body(of bytes: [UInt8]) -> Range<Int>? {
         let end = Array("\r\n\r\n".utf8)
         return (0..<max(0, bytes.count - 3)).first { bytes[$0] == end[0] && Array(bytes[$0..<($0 + 4)]) == end }
             .map { ($0 + 4)..<bytes.count }
     }
 
-    /// Sends a request on a connection of its own; returns all that comes back.
+    /// Sends a request on a new connection and returns all received bytes.
     private static func exchange(_ request: OriginRequest, _ port: UInt16) -> [UInt8] {
-        // With HTTP/1.0 no server sends chunks.
+        // HTTP/1.0 responses are never chunked.
         var head = "\(request.method) \(request.target) HTTP/1.0\r\n"
         for line in request.lines where line.name != "connection" { head += "\(line.name): \(line.value)\r\n" }
         let socket = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

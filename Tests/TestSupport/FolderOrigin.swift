@@ -1,17 +1,17 @@
 import Glibc
 import Synchronization
 
-/// An origin that serves the files of a folder with validators, like a plain web server.
+/// An origin that serves the files in a folder with validators, like a simple web server.
 public final class FolderOrigin: Sendable {
     private let origin: LoopbackOrigin
 
     /// Starts serving.
     ///
     /// - Parameters:
-    ///   - folder: the folder to serve; symbolic links that lead out of it are not followed.
-    ///   - port: the port; 0, the default, for one the system chooses.
-    ///   - maxAge: seconds in `Cache-Control: max-age`; nil to omit the field.
-    ///   - log: called for every response with `METHOD TARGET STATUS BODY-BYTES`, on the connection's thread.
+    ///   - folder: The folder to serve. Symbolic links that lead out of the folder are not followed.
+    ///   - port: The port. With 0, the default, the system chooses one.
+    ///   - maxAge: The value of `Cache-Control: max-age` in seconds; nil to omit the field.
+    ///   - log: Called for each response with `METHOD TARGET STATUS BODY-BYTES`, on the connection's thread.
     public init(
         folder: String, port: UInt16 = 0, maxAge: Int? = nil, log: (@Sendable (String) -> Void)? = nil
     ) throws(OriginError) {
@@ -25,13 +25,13 @@ public final class FolderOrigin: Sendable {
         }
     }
 
-    /// The port it listens on.
+    /// The port on which the origin listens.
     public var port: Int { origin.port }
 
-    /// The absolute URL of a path on this origin.
+    /// Returns the absolute URL of a path on this origin.
     public func url(_ path: String) -> String { origin.url(path) }
 
-    /// Every request so far.
+    /// The requests received so far.
     public var requests: [OriginRequest] { origin.requests }
 
     /// Closes every connection and waits for all threads.
@@ -68,7 +68,8 @@ public final class FolderOrigin: Sendable {
         return Answer(status: 200, fields: fields, body: body)
     }
 
-    /// `If-None-Match` takes precedence if present (RFC 9110 §13.2.2); dates are compared as text, as they were sent.
+    /// Whether the request's conditions match. `If-None-Match` takes precedence if present (RFC 9110 §13.2.2). Dates
+    /// are compared as strings, as sent.
     private static func isUnchanged(_ request: OriginRequest, tag: String, modified: String) -> Bool {
         if let wanted = request["if-none-match"] {
             return wanted.split(separator: ",").contains { member in
@@ -108,7 +109,8 @@ public final class FolderOrigin: Sendable {
         return String(cString: pointer)
     }
 
-    /// The percent-decoded path; nil if the encoding is malformed, the path contains a NUL or does not begin with `/`.
+    /// Returns the percent-decoded path, or nil if the encoding is malformed, the path contains a NUL, or the path does
+    /// not begin with `/`.
     private static func decoded(_ path: String) -> String? {
         var bytes: [UInt8] = []
         var rest = Array(path.utf8)[...]

@@ -3,12 +3,12 @@ import Synchronization
 
 /// The error for a helper program that failed.
 public struct ProgramError: Error, Sendable, CustomStringConvertible {
-    /// What happened.
+    /// A description of the failure.
     public let description: String
     init(_ description: String) { self.description = description }
 }
 
-/// A program run by a test: the test reads its output from a pipe and waits for it to exit.
+/// A program that a test runs. The test reads the program's output from a pipe and waits for the program to exit.
 public final class HelperProgram: Sendable {
     private struct State {
         var output: [UInt8] = []
@@ -54,12 +54,14 @@ public final class HelperProgram: Sendable {
     /// The output read so far.
     public var text: String { state.withLock { String(decoding: $0.output, as: UTF8.self) } }
 
-    /// Reads until a line begins with `start` and returns the rest of that line; nil if the output ends without one.
+    /// Reads until a line begins with `start` and returns the rest of that line. Returns nil if the output contains no
+    /// such line.
     public func line(startingWith start: String) -> String? {
         line { $0.hasPrefix(start) ? String($0.dropFirst(start.count)) : nil }
     }
 
-    /// Reads until a line contains `mark` and returns what follows it; nil if the output ends without one.
+    /// Reads until a line contains `mark` and returns the part after it. Returns nil if the output contains no such
+    /// line.
     public func line(after mark: String) -> String? {
         line { line in line.firstRange(of: mark).map { String(line[$0.upperBound...]) } }
     }
@@ -72,16 +74,18 @@ public final class HelperProgram: Sendable {
         return nil
     }
 
-    /// Asks the program to end.
+    /// Sends SIGTERM to the program.
     public func terminate() { kill(child, SIGTERM) }
 
-    /// Reads to the end and returns the exit status; 128 + the signal's number if a signal killed the program.
+    /// Reads to the end of the output and returns the exit status, or 128 plus the signal's number if a signal killed
+    /// the program.
     public func waitForEnd() -> Int32 {
         while read() {}
         return reap()
     }
 
-    /// As `waitForEnd`, for programs that take long: it does not block a thread of the cooperative pool.
+    /// Does the same as `waitForEnd` without blocking a thread of the cooperative pool. Use this method for programs
+    /// that run long.
     public func end() async -> Int32 {
         await withCheckedContinuation { continuation in
             let thread = LoopbackOrigin.start { [self] in continuation.resume(returning: waitForEnd()) }
@@ -89,12 +93,13 @@ public final class HelperProgram: Sendable {
         }
     }
 
-    /// Reads what it prints, so that a full pipe does not stop it, until it ends: call `stop`.
+    /// Reads the output in the background until the program exits, so that a full pipe does not block the program. Call
+    /// `stop` afterward.
     public func readOn() {
         if let thread = LoopbackOrigin.start({ [self] in while read() {} }) { pthread_detach(thread) }
     }
 
-    /// Kills the program, unless it was already waited for.
+    /// Kills the program, unless its exit status has already been read.
     public func stop() {
         let isRunning = state.withLock { $0.status == nil }
         guard isRunning else { return }

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// An origin on loopback that breaks rules of HTTP, a different one at each path, and behaves well at any other path.
+/// An origin on loopback that violates HTTP in a different way at each path, and behaves correctly at all other paths.
 ///
-/// It counts the requests for each path, so that a response can depend on how often it was requested.
+/// The origin counts the requests for each path, so a response can depend on the number of previous requests.
 public final class HostileOrigin: Sendable {
-    /// The misbehaviour at the path `/` + name.
+    /// The misbehavior at the path `/` + name.
     public enum Misbehaviour: String, CaseIterable, Sendable, CustomStringConvertible {
         case slowHead, endlessFields, silentAfterConnect, closesAtOnce, closesInHead, resetsBeforeHead
         case slowBody, trickle, endlessChunks, endlessBody, endlessChunkExtension, endlessTrailers
@@ -25,7 +25,7 @@ public final class HostileOrigin: Sendable {
 
     private final class Counts: Sendable {
         private let counts = Mutex<[String: Int]>([:])
-        /// Counts the name and returns how often it was counted before.
+        /// Counts a name and returns how often it was counted before.
         func next(_ name: String) -> Int {
             counts.withLock { counts in
                 defer { counts[name, default: 0] += 1 }
@@ -36,7 +36,7 @@ public final class HostileOrigin: Sendable {
 
     /// Starts listening.
     ///
-    /// - Parameter good: the body of good responses, for example a JPEG.
+    /// - Parameter good: The body of correct responses, for example a JPEG.
     public init(good: [UInt8]) throws(OriginError) {
         let counts = Counts()
         self.counts = counts
@@ -47,19 +47,19 @@ public final class HostileOrigin: Sendable {
         }
     }
 
-    /// The URL of a misbehaviour.
+    /// Returns the URL of a misbehavior.
     public func url(_ misbehaviour: Misbehaviour) -> String { origin.url("/" + misbehaviour.rawValue) }
 
-    /// A URL at which the origin behaves well; each name is a different source.
+    /// Returns a URL at which the origin behaves correctly. Each name is a different source.
     public func goodURL(_ name: String) -> String { origin.url("/good-" + name) }
 
-    /// Every request so far.
+    /// The requests received so far.
     public var requests: [OriginRequest] { origin.requests }
 
     /// Closes every connection and waits for all threads.
     public func stop() { origin.stop() }
 
-    /// A gzip file of some 60 kB that unpacks to ten million zeros.
+    /// A gzip file of about 60 kB that decompresses to ten million zeros.
     public static let bomb: [UInt8] = {
         // An RFC 1952 header, then one block with fixed Huffman codes (RFC 1951 §3.2.6): a zero byte and copies of it.
         var bits = BitWriter(bytes: [0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255])
@@ -105,13 +105,13 @@ extension HostileOrigin {
             200, Array(extra) + [("Content-Type", "image/jpeg"), ("Cache-Control", "max-age=600")], body: body)
     }
 
-    /// A 200 whose connection closes after the first half of the body.
+    /// Returns a 200 response. The connection closes after the first half of the body.
     private static func half(_ body: [UInt8], tag: String) -> OriginReply {
         let head = ok + "Content-Length: \(body.count)\r\nETag: \(tag)\r\nAccept-Ranges: bytes\r\n\r\n"
         return .raw(head, then: [.bytes(Array(body.prefix(body.count / 2)))])
     }
 
-    /// The part of a body that `Range: bytes=N-` asks for.
+    /// Returns the part of a body that `Range: bytes=N-` requests.
     private static func rest(_ body: [UInt8], _ request: OriginRequest, tag: String) -> OriginReply {
         let first = min(body.count, Int(request["range"]?.filter(\.isNumber) ?? "") ?? 0)
         return .response(
@@ -188,8 +188,8 @@ extension HostileOrigin {
             request["range"] != nil && request["if-range"] == "\"same\""
                 ? rest(good, request, tag: "\"same\"") : half(good, tag: "\"same\"")
         case .changesWhileBroken:
-            // Answers a range request with a range of another version, which If-Range forbids; later sends the whole
-            // body.
+            // Responds to a range request with a range of a different version, which If-Range forbids. Later, sends the
+            // complete body.
             request["range"] != nil
                 ? rest(good, request, tag: "\"other\"") : count == 0 ? half(good, tag: "\"one\"") : whole(good)
         case .changesTags: half(good, tag: "\"\(count)\"")

@@ -1,14 +1,15 @@
 import Glibc
 
-/// A network namespace with only a loopback interface, to which a test assigns addresses: traffic to a forbidden
-/// address reaches the test's own server and nothing else.
+/// A network namespace with only a loopback interface. A test assigns addresses to the interface, so traffic to a
+/// forbidden address reaches only the test's own server.
 ///
-/// In Linux each thread has its own current namespace: a thread that has called `enter` opens its sockets inside.
+/// In Linux, each thread has its own current namespace. A thread that has called `enter` opens its sockets in this
+/// namespace.
 public final class LoneNetwork: Sendable {
     private let descriptor: Int32
 
-    /// Creates a namespace whose loopback interface has `127.0.0.1` and these IPv4 addresses; nil if that is not
-    /// permitted.
+    /// Creates a namespace with `127.0.0.1` and these IPv4 addresses on its loopback interface. Returns nil if this is
+    /// not permitted.
     public init?(addresses: [String]) {
         let descriptor = LoopbackOrigin.onOwnThread { () -> Int32 in
             guard Self.call("unshare", { unsafeBitCast($0, to: Unshare.self)(Self.newNetwork) }),
@@ -22,20 +23,20 @@ public final class LoneNetwork: Sendable {
 
     deinit { close(descriptor) }
 
-    /// Whether this process may create a network namespace (it needs CAP_SYS_ADMIN).
+    /// Whether this process may create a network namespace, which requires CAP_SYS_ADMIN.
     public static let isPermitted = LoneNetwork(addresses: []) != nil
 
-    /// Makes the calling thread open its sockets in this network from now on; false if that failed.
+    /// Makes the calling thread open its sockets in this namespace from now on. Returns false if this failed.
     public func enter() -> Bool {
         Self.call("setns") { unsafeBitCast($0, to: SetNamespace.self)(descriptor, Self.newNetwork) }
     }
 
-    /// Runs `body` on a new thread inside and returns its result; nil if that is not possible.
+    /// Runs `body` on a new thread in this namespace and returns its result, or nil if this is not possible.
     public func run<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value? {
         LoopbackOrigin.onOwnThread { [self] in enter() ? body() : nil } ?? nil
     }
 
-    /// An origin on this network; see `LoopbackOrigin`.
+    /// Starts an origin in this namespace. See `LoopbackOrigin`.
     public func origin(
         host: String = "127.0.0.1", port: UInt16 = 0, handler: @escaping @Sendable (OriginRequest) -> OriginReply
     ) throws -> LoopbackOrigin {
@@ -49,7 +50,7 @@ public final class LoneNetwork: Sendable {
         return try started.get()
     }
 
-    // The C library declares both functions only with _GNU_SOURCE, which Swift's module of it does not define.
+    // The C library declares both functions only with _GNU_SOURCE, which Swift's Glibc module does not define.
     private typealias Unshare = @convention(c) (Int32) -> Int32
     private typealias SetNamespace = @convention(c) (Int32, Int32) -> Int32
 
@@ -58,7 +59,7 @@ public final class LoneNetwork: Sendable {
         return function(symbol) == 0
     }
 
-    /// CLONE_NEWNET of <linux/sched.h>.
+    /// CLONE_NEWNET in <linux/sched.h>.
     private static let newNetwork: Int32 = 0x4000_0000
 
     /// Brings up the interface `lo` and one alias per address, with the ioctls of netdevice(7).
@@ -66,7 +67,7 @@ public final class LoneNetwork: Sendable {
         let socket = Glibc.socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard socket >= 0 else { return false }
         defer { close(socket) }
-        // struct ifreq: 16 bytes of name, then a union of 24 bytes.
+        // struct ifreq: a name of 16 bytes, then a union of 24 bytes.
         func request(_ code: UInt, _ name: String, _ fill: (inout [UInt8]) -> Void) -> Bool {
             var bytes = [UInt8](repeating: 0, count: 40)
             bytes.replaceSubrange(0..<name.utf8.count, with: name.utf8)
@@ -89,7 +90,7 @@ public final class LoneNetwork: Sendable {
 }
 
 extension LoopbackOrigin {
-    /// Runs `body` on a new thread and returns its result; nil if no thread can be started.
+    /// Runs `body` on a new thread and returns its result, or nil if no thread can be started.
     static func onOwnThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) -> Value? {
         let box = ValueBox<Value>()
         guard let thread = start({ box.value = body() }) else { return nil }
@@ -97,6 +98,6 @@ extension LoopbackOrigin {
         return box.value
     }
 
-    // `@unchecked Sendable`: the thread writes the value; it is read only after the thread was joined.
+    // `@unchecked Sendable`: the thread writes the value, and it is read only after the thread has been joined.
     private final class ValueBox<Value>: @unchecked Sendable { var value: Value? }
 }

@@ -1,8 +1,8 @@
 import Glibc
 import Synchronization
 
-/// A real HTTP/1.1 origin on loopback whose responses come from a closure. One thread accepts; each connection has its
-/// own.
+/// A real HTTP/1.1 origin on loopback with responses from a closure. One thread accepts connections, and each
+/// connection has its own thread.
 public final class LoopbackOrigin: Sendable {
     private struct State {
         var requests: [OriginRequest] = []
@@ -13,9 +13,9 @@ public final class LoopbackOrigin: Sendable {
         var isStopping = false
     }
 
-    /// The address it listens on.
+    /// The address on which the origin listens.
     public let host: String
-    /// The port it listens on.
+    /// The port on which the origin listens.
     public let port: Int
     private let listener: Int32
     private let handler: @Sendable (OriginRequest) -> OriginReply
@@ -25,9 +25,9 @@ public final class LoopbackOrigin: Sendable {
     /// Starts listening.
     ///
     /// - Parameters:
-    ///   - host: an IPv4 address of the loopback interface, `127.0.0.1` by default.
-    ///   - port: the port; 0, the default, for one the system chooses.
-    ///   - handler: called once per request, on the connection's thread.
+    ///   - host: An IPv4 address of the loopback interface. Default `127.0.0.1`.
+    ///   - port: The port. With 0, the default, the system chooses one.
+    ///   - handler: Called once per request, on the connection's thread.
     public init(
         host: String = "127.0.0.1", port: UInt16 = 0, handler: @escaping @Sendable (OriginRequest) -> OriginReply
     ) throws(OriginError) {
@@ -62,20 +62,20 @@ public final class LoopbackOrigin: Sendable {
         acceptor.withLock { $0 = thread }
     }
 
-    /// The absolute URL of a path on this origin.
+    /// Returns the absolute URL of a path on this origin.
     public func url(_ path: String) -> String { "http://\(host):\(port)\(path)" }
 
-    /// Every request so far, in the order received.
+    /// The requests received so far, in order.
     public var requests: [OriginRequest] { state.withLock { $0.requests } }
 
-    /// How many connections were accepted so far.
+    /// The number of connections accepted so far.
     public var connections: Int { state.withLock { $0.nextConnection } }
 
-    /// How many connections are open. One that hangs is until its client disconnects.
+    /// The number of open connections. A connection that hangs is open until the client disconnects.
     public var openConnections: Int { state.withLock { $0.descriptors.count } }
 
-    /// Closes every connection and waits for all threads. Calling it again does nothing. The origin stays alive until
-    /// then.
+    /// Closes every connection and waits for all threads. Further calls have no effect. The origin stays alive until
+    /// `stop` is called.
     public func stop() {
         let thread = acceptor.withLock { acceptor in
             defer { acceptor = nil }
@@ -109,7 +109,7 @@ public final class LoopbackOrigin: Sendable {
                 state.finished = []
                 let id = state.nextConnection
                 state.nextConnection += 1
-                // The thread is in the table before it can finish, because finishing needs the lock.
+                // The thread is in the table before it can finish, because finishing requires the lock.
                 if !state.isStopping, let thread = Self.start({ [self] in serve(descriptor, id: id) }) {
                     state.descriptors[id] = descriptor
                     state.threads[id] = thread
@@ -180,7 +180,8 @@ public final class LoopbackOrigin: Sendable {
         }
     }
 
-    /// The next request, with its body if `Content-Length` announces one; the bytes after it stay in the buffer.
+    /// Returns the next request, with its body if `Content-Length` announces one. The following bytes stay in the
+    /// buffer.
     private static func receive(_ descriptor: Int32, _ buffer: inout [UInt8]) -> OriginRequest? {
         let end: [UInt8] = [13, 10, 13, 10]
         var searched = 0

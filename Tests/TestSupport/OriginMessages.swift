@@ -2,18 +2,18 @@ import Glibc
 
 /// A request as the origin received it.
 public struct OriginRequest: Sendable, Hashable {
-    /// `GET`, `HEAD`, …
+    /// The method, for example `GET`.
     public let method: String
-    /// Path and query, as sent.
+    /// Path and query as sent.
     public let target: String
-    /// The field lines in order.
+    /// The field lines, in order.
     public let lines: [Line]
     /// The request's body.
     public internal(set) var body: [UInt8] = []
 
     /// One field line.
     public struct Line: Sendable, Hashable {
-        /// The name in lower case.
+        /// The name in lowercase.
         public let name: String
         /// The value without leading spaces.
         public let value: String
@@ -22,7 +22,7 @@ public struct OriginRequest: Sendable, Hashable {
     /// The target without its query.
     public var path: String { String(target.prefix { $0 != "?" }) }
 
-    /// The first value of a field; the name's case does not matter.
+    /// The first value of a field. The name is case-insensitive.
     public subscript(name: String) -> String? {
         let wanted = name.lowercased()
         return lines.first { $0.name == wanted }?.value
@@ -43,18 +43,18 @@ public struct OriginRequest: Sendable, Hashable {
     }
 }
 
-/// The origin's response, as parts sent one after the other.
+/// An origin's response, as parts that are sent in order.
 public struct OriginReply: Sendable {
     /// One action of the origin.
     public enum Part: Sendable {
         /// Send these bytes.
         case bytes([UInt8])
-        /// Send these bytes over and over until the client disconnects.
+        /// Send these bytes repeatedly until the client disconnects.
         case endless([UInt8])
         /// Repeatedly send these bytes and wait the given milliseconds, until the client sends something or
         /// disconnects.
         case slowly([UInt8], milliseconds: Int32)
-        /// Reset the connection. Bytes sent before may or may not arrive.
+        /// Reset the connection. Bytes sent earlier may or may not arrive.
         case reset
         /// Send nothing more until the client disconnects or the origin is stopped.
         case hang
@@ -64,16 +64,16 @@ public struct OriginReply: Sendable {
 
     /// The actions, in order.
     public var parts: [Part]
-    /// Whether the connection accepts another request afterwards.
+    /// Whether the connection accepts another request afterward.
     public var keepsAlive: Bool
 
-    /// Performs these actions, then accepts another request on the connection or closes it.
+    /// Creates a response that performs these actions and then accepts another request on the connection or closes it.
     public init(parts: [Part], keepsAlive: Bool) {
         self.parts = parts
         self.keepsAlive = keepsAlive
     }
 
-    /// A response given as raw bytes, including its header section.
+    /// Returns a response given as raw bytes, including its header section.
     public static func raw(_ text: String, then parts: [Part] = [], keepsAlive: Bool = false) -> OriginReply {
         OriginReply(parts: [.bytes(Array(text.utf8))] + parts, keepsAlive: keepsAlive)
     }
@@ -84,7 +84,7 @@ public struct OriginReply: Sendable {
     /// Sends no response until the client disconnects or the origin is stopped.
     public static let hang = OriginReply(parts: [.hang], keepsAlive: false)
 
-    /// A well-formed response. `Content-Length` and `Date` are added if `fields` lacks them.
+    /// Returns a well-formed response. `Content-Length` and `Date` are added if `fields` does not contain them.
     public static func response(
         _ status: Int, _ fields: KeyValuePairs<String, String> = [:], body: [UInt8] = [], sendsDate: Bool = true
     ) -> OriginReply {
@@ -108,12 +108,12 @@ public struct OriginReply: Sendable {
     }
 }
 
-/// Formats dates for HTTP fields.
+/// Formats dates for HTTP header fields.
 public enum OriginDate {
-    /// A time in Unix seconds as an IMF-fixdate.
+    /// Formats a time in Unix seconds as an IMF-fixdate.
     public static func text(_ seconds: Int) -> String { text(seconds, "%a, %d %b %Y %H:%M:%S GMT") }
 
-    /// A time in Unix seconds in the obsolete RFC 850 format.
+    /// Formats a time in Unix seconds in the obsolete RFC 850 format.
     public static func text850(_ seconds: Int) -> String { text(seconds, "%A, %d-%b-%y %H:%M:%S GMT") }
 
     private static func text(_ seconds: Int, _ format: String) -> String {
@@ -128,7 +128,7 @@ public enum OriginDate {
 
 /// The error for an origin that cannot start.
 public struct OriginError: Error, Sendable, CustomStringConvertible {
-    /// What failed, with the system's reason.
+    /// A description of the failure, including the system's reason.
     public let message: String
     init(_ what: String, _ code: Int32) { message = "\(what): \(String(cString: strerror(code)))" }
     public var description: String { message }

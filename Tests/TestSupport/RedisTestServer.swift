@@ -1,28 +1,25 @@
 import Glibc
 
-/// A redis-server of its own on loopback, with its folder; it ends with this value.
+/// A redis-server on loopback with its own folder. The server stops when this object is released.
 package final class RedisTestServer: Sendable {
     package static let isInstalled = (try? HelperProgram(["redis-server", "--version"]).waitForEnd()) == 0
 
     package struct NotStarted: Error {}
 
     package let port: Int
-    private let folder: String
+    private let folder = ScratchFolder()
     private let program: HelperProgram
 
-    /// `redis://127.0.0.1:PORT`
+    /// The server's URL, `redis://127.0.0.1:PORT`.
     package var url: String { "redis://127.0.0.1:\(port)" }
 
-    /// - Parameter port: nil for one that is free.
+    /// - Parameter port: The port; nil to use a free port.
     package init(_ settings: String..., tls: (certificate: String, key: String)? = nil, port: Int? = nil) throws {
-        var name = Array("/tmp/redis-test-XXXXXX".utf8CString)
-        guard mkdtemp(&name) != nil else { throw NotStarted() }
-        folder = String(decoding: name.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         var started: (HelperProgram, Int)?
-        // Redis cannot let the system choose a port: try one that was free a moment ago, several times if needed.
+        // Redis cannot let the system choose a port. Try a port that was free just before, several times if necessary.
         for _ in 0..<8 where started == nil {
             let port = try port ?? RefusingPort().port
-            var words = ["redis-server", "--bind", "127.0.0.1", "--save", "", "--dir", folder]
+            var words = ["redis-server", "--bind", "127.0.0.1", "--save", "", "--dir", folder.path]
             if let tls {
                 words += ["--port", "0", "--tls-port", String(port), "--tls-auth-clients", "no"]
                 words += ["--tls-cert-file", tls.certificate, "--tls-key-file", tls.key]
@@ -37,12 +34,8 @@ package final class RedisTestServer: Sendable {
         (program, self.port) = started
     }
 
-    deinit {
-        stop()
-        // Ignore errors: a leftover folder in /tmp does no harm.
-        _ = try? HelperProgram(["rm", "-rf", folder]).waitForEnd()
-    }
+    deinit { stop() }
 
-    /// Kills the server and waits for its end.
+    /// Kills the server and waits until it has exited.
     package func stop() { program.stop() }
 }

@@ -1,7 +1,7 @@
 import Glibc
 
-/// A port of a loopback address that refuses connections. It is bound but not listening, so that no other process can acquire
-/// it.
+/// A port on a loopback address that refuses connections. The port is bound but not listening, so that no other process
+/// can acquire it.
 public final class RefusingPort: Sendable {
     private let descriptor: Int32
     /// The port number.
@@ -11,8 +11,8 @@ public final class RefusingPort: Sendable {
     /// Binds a port that the system chooses.
     ///
     /// - Parameters:
-    ///   - host: an IPv4 address of the loopback interface, `127.0.0.1` by default.
-    ///   - listens: whether it accepts connections after all, and reads nothing.
+    ///   - host: An IPv4 address of the loopback interface. Default `127.0.0.1`.
+    ///   - listens: Whether the port accepts connections but never reads. Default false.
     public init(host: String = "127.0.0.1", listens: Bool = false) throws(OriginError) {
         self.host = host
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -37,6 +37,6 @@ public final class RefusingPort: Sendable {
 
     deinit { close(descriptor) }
 
-    /// The absolute URL of a path on this port.
+    /// Returns the absolute URL of a path on this port.
     public func url(_ path: String) -> String { "http://\(host):\(port)\(path)" }
 }

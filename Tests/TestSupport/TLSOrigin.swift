@@ -1,33 +1,27 @@
 import Glibc
 
-/// A certificate authority in its own folder, created and used with the `openssl` command.
+/// A certificate authority in its own folder, which uses the `openssl` command.
 public final class TestAuthority: Sendable {
-    /// The folder, removed with the authority.
-    public let folder: String
+    /// The folder with the authority's files and with the files that a `TLSOrigin` serves.
+    public let files = ScratchFolder()
+    /// The path of the folder. The folder is removed when the authority is released.
+    public var folder: String { files.path }
     /// The authority's own certificate, which clients must trust.
     public var certificate: String { folder + "/authority.pem" }
 
     /// Creates the authority.
     public init() throws(ProgramError) {
-        var name = Array("/tmp/test-authority-XXXXXX".utf8CString)
-        guard mkdtemp(&name) != nil else { throw ProgramError("cannot make a folder: \(errno)") }
-        folder = String(decoding: name.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
         try key("authority")
         try openssl(
             "req", "-x509", "-new", "-key", folder + "/authority.key", "-subj", "/CN=Test Authority", "-days", "2",
             "-out", certificate)
     }
 
-    deinit {
-        // Ignore errors: a leftover folder in /tmp does no harm.
-        _ = try? HelperProgram(["rm", "-rf", folder]).waitForEnd()
-    }
-
-    /// Issues a certificate and returns the paths of it and its key.
+    /// Issues a certificate and returns the paths of the certificate and its key.
     ///
     /// - Parameters:
-    ///   - names: subject alternative names, such as `DNS:localhost` or `IP:127.0.0.1`.
-    ///   - days: how many days from now it is valid; a negative number makes it expired.
+    ///   - names: Subject alternative names, for example `DNS:localhost` or `IP:127.0.0.1`.
+    ///   - days: The validity in days from now. A negative number issues an expired certificate.
     public func issue(
         _ name: String, names: String = "IP:127.0.0.1,DNS:localhost", days: Int = 2
     ) throws(ProgramError) -> (certificate: String, key: String) {
@@ -57,13 +51,14 @@ public final class TestAuthority: Sendable {
 
 /// A real TLS server on 127.0.0.1: `openssl s_server` for HTTP/1.1, `nghttpd` for HTTP/2.
 public final class TLSOrigin: Sendable {
-    /// The port it listens on.
+    /// The port on which the server listens.
     public let port: Int
     private let program: HelperProgram
 
-    /// Starts a server that answers `GET /NAME` with the file NAME of `folder`.
+    /// Starts a server that responds to `GET /NAME` with the file NAME in `folder`.
     ///
-    /// Over HTTP/1.1 the file is the whole response, including its header section; over HTTP/2 it is the body.
+    /// Over HTTP/1.1, the file is the complete response, including its header section. Over HTTP/2, the file is the
+    /// body.
     public init(
         _ identity: (certificate: String, key: String), folder: String, http2: Bool = false
     ) throws(ProgramError) {
@@ -79,7 +74,8 @@ public final class TLSOrigin: Sendable {
             self.port = port
             return
         }
-        // nghttpd cannot let the system choose a port: try one that was free a moment ago, several times if needed.
+        // nghttpd cannot let the system choose a port. Try a port that was free just before, several times if
+        // necessary.
         for _ in 0..<8 {
             let port = Self.freePort()
             let program = try HelperProgram(
@@ -99,7 +95,7 @@ public final class TLSOrigin: Sendable {
 
     deinit { stop() }
 
-    /// The URL of a file.
+    /// Returns the URL of a file.
     public func url(_ name: String) -> String { "https://127.0.0.1:\(port)/\(name)" }
 
     /// Kills the server.

@@ -1,7 +1,8 @@
-/// Lets other tasks run for as long as `condition` holds.
+/// Lets other tasks run as long as `condition` is true.
 ///
-/// On a stalled machine an event may come late, so the limit is generous; without one, a test that waits forever would
-/// block all others. Use it only for lasting changes: a transient state may be over before the next check.
+/// On a stalled machine, an event may be late, so the time limit is generous. Without a limit, a test that waits
+/// forever would block all others. Use this function only for lasting changes. A transient state may be over before the
+/// next check.
 ///
 /// - Throws: `WaitedInVain` after five minutes, or if the task was cancelled.
 public func waitWhile(
@@ -14,12 +15,13 @@ public func waitWhile(
             throw WaitedInVain(description: "\(file):\(line): what was waited for did not come")
         }
         turns += 1
-        // Tasks of lower priority get no turn for as long as one that yields is there to be run.
+        // Tasks with a lower priority do not run while a task that yields can be scheduled.
         if turns < 1_000 { await Task.yield() } else { try? await Task.sleep(for: .milliseconds(1)) }
     }
 }
 
-/// Repeats a check until it holds; one that throws does not. Limits as of `waitWhile`.
+/// Repeats a check until it returns true. A check that throws is repeated, too. The limits are the same as for
+/// `waitWhile`.
 public func eventually(
     file: StaticString = #fileID, line: UInt = #line, _ condition: () async throws -> Bool
 ) async throws {
@@ -32,8 +34,8 @@ public func eventually(
     }
 }
 
-/// The error for a condition that did not end in time.
+/// The error for a condition that did not change in time.
 public struct WaitedInVain: Error, CustomStringConvertible {
-    /// Where it waited.
+    /// The location of the call.
     public let description: String
 }

@@ -1,29 +1,30 @@
 public import Pipeline
 import Synchronization
 
-/// A store of originals whose transport is checked, and how the checks fill it.
+/// A transport to check, and a store of originals that the checks fill.
 public protocol TransportBench: Sendable {
     /// The transport to check.
     var transport: any Transport { get }
-    /// Stores an original under a name, in place of what is there. Names are up to 40 characters, and hold no slash.
+    /// Stores an original under a name and replaces any existing original. Names have up to 40 characters and contain
+    /// no slash.
     func store(_ bytes: [UInt8], as name: String) async throws
     /// Removes an original.
     func remove(_ name: String) async throws
-    /// The source that an original is fetched by.
+    /// Returns the URL from which the transport fetches an original.
     func url(of name: String) throws -> SourceURL
 }
 
-/// What every `Transport` promises, as checks that anyone can run against one of their own:
+/// The requirements of `Transport` as checks that you can run against your own transport:
 ///
 ///     for check in TransportConformance.checks {
 ///         for violation in await TransportConformance.violations(of: check, by: MyBench()) { print(violation) }
 ///     }
 ///
-/// A check wants an empty store. `PipelineTests` runs all of them against http, files, and a program's own transport.
+/// A check needs an empty store. `PipelineTests` runs all checks against http, files, and a custom transport.
 public enum TransportConformance {
-    /// One promise.
+    /// A requirement of `Transport`.
     public struct Check: Sendable, CustomStringConvertible {
-        /// The promise, as a sentence.
+        /// The requirement, as a sentence.
         public let description: String
         let run: @Sendable (Run) async throws -> Void
 
@@ -33,7 +34,7 @@ public enum TransportConformance {
         }
     }
 
-    /// Runs a check; returns what the transport did wrong, nothing if it passes.
+    /// Runs a check and returns the violations. Empty if the transport passes.
     public static func violations(of check: Check, by bench: any TransportBench) async -> [String] {
         let run = Run(bench)
         do {
@@ -44,7 +45,7 @@ public enum TransportConformance {
         return run.violations.map { "\(check): \($0)" }
     }
 
-    /// All promises.
+    /// All checks.
     public static let checks: [Check] = [
         Check("an original of any length comes back byte for byte") { run in
             for length in [0, 1, 65_536, 5_000_001] {
@@ -60,7 +61,7 @@ public enum TransportConformance {
         Check("an entity tag is strong, and answers 304 without a body until the bytes change") { run in
             try await run.bench.store(sample(1000), as: "a")
             guard let tag = try await run.fetch("a").tag else {
-                run.expect(!run.bench.transport.isLocal || !run.bench.transport.keepsRecords, "a local one needs a tag")
+                run.expect(!run.bench.transport.isLocal, "a local one needs a tag")
                 return
             }
             run.expect(tag.hasPrefix("\"") && tag.hasSuffix("\"") && tag.utf8.count >= 2, "\(tag) is strong")
@@ -129,7 +130,7 @@ public enum TransportConformance {
     ]
 }
 
-/// A check at work.
+/// A check in progress.
 final class Run: Sendable {
     let bench: any TransportBench
     private let found = Mutex<[String]>([])
@@ -146,7 +147,7 @@ final class Run: Sendable {
         let url: SourceURL
         do { url = try bench.url(of: name) } catch { throw FetchError(.transport, "the bench has no URL: \(error)") }
         return try await bench.transport.fetch(
-            FetchRequest(url: url, fields: fields, byteLimit: limit), onProgress: nil)
+            FetchRequest(url: url, fields: fields, maxBytes: limit), onProgress: nil)
     }
 
     func expectMissing(_ name: String) async {
@@ -160,10 +161,10 @@ final class Run: Sendable {
 }
 
 extension FetchedResponse {
-    /// The body, wherever it is.
+    /// The body, in memory or in a file.
     fileprivate var content: [UInt8]? { file.map { $0.bytes() } ?? body }
     fileprivate var tag: String? { fields.first { $0.name.lowercased() == "etag" }?.value }
 }
 
-/// Bytes that tell their length.
+/// Returns bytes that depend on the length.
 private func sample(_ length: Int) -> [UInt8] { (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ length) } }

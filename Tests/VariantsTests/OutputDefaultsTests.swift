@@ -4,12 +4,12 @@ import Testing
 
 @Suite struct OutputDefaultsTests {
     private static func output(_ recipe: String, _ defaults: [String]) throws -> String {
-        let header = ImageHeader(format: .jpeg, width: 10, height: 10)
+        let header = ImageHeader(format: .jpeg, encodedWidth: 10, encodedHeight: 10)
         return try Recipe(recipe).resolvedOutput(for: header, defaults: try OutputDefaults(defaults)).description
     }
 
     @Test(arguments: [
-        // What the recipe says stays, what it leaves open is filled in.
+        // Options of the recipe stay, missing ones are filled in.
         ("jpeg", ["jpeg:61:progressive"], "jpeg:quality=61:lossless=no:max=none:progressive=yes"),
         ("jpeg:90", ["jpeg:61:progressive"], "jpeg:quality=90:lossless=no:max=none:progressive=yes"),
         ("thumbnail:5", ["jpeg:61"], "jpeg:quality=61:lossless=no:max=none:progressive=no"),
@@ -18,13 +18,15 @@ import Testing
         ("webp:lossless", ["webp:61"], "webp:quality=100:lossless=yes:max=none:progressive=no"),
         ("jpeg:max=20kB", ["jpeg:61"], "jpeg:quality=100:lossless=no:max=20000:progressive=no"),
         ("jpeg:90", ["jpeg:max=20kB"], "jpeg:quality=90:lossless=no:max=none:progressive=no"),
-        // Other formats have nothing of it.
+        // Other formats are not affected.
         ("jpeg", ["webp:61", "avif:40:effort=3"], "jpeg:quality=82:lossless=no:max=none:progressive=no"),
     ])
     func `an output has its own options, then the defaults of its format`(
         _ recipe: String, _ defaults: [String], _ expected: String
     ) throws {
-        let usual = try Recipe("jpeg").resolvedOutput(for: ImageHeader(format: .jpeg, width: 10, height: 10)).quality
+        let usual = try Recipe("jpeg").resolvedOutput(
+            for: ImageHeader(format: .jpeg, encodedWidth: 10, encodedHeight: 10)
+        ).quality
         let text = try Self.output(recipe, defaults)
         #expect(text.hasPrefix(expected.replacing("quality=82", with: "quality=\(usual)")), "\(text)")
     }

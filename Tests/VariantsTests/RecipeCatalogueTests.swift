@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import Variants
@@ -21,10 +22,10 @@ import Testing
         }
     }
 
+    private static let docs = URL(fileURLWithPath: FuzzPlan.root + "/docs")
+
     @Test func `docs recipes md holds the reference and recipes that parse`() throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent()
-        let text = try String(contentsOf: root.appending(path: "docs/recipes.md"), encoding: .utf8)
+        let text = try String(contentsOf: Self.docs.appending(path: "recipes.md"), encoding: .utf8)
         // An unescaped bar would end the cell.
         func code(_ text: String) -> String { "`" + text.replacing("|", with: "\\|") + "`" }
         let rows = Catalogue.entries.map { entry in
@@ -36,16 +37,14 @@ import Testing
     }
 
     @Test func `docs recipes md has a picture of every step, by a recipe that parses`() throws {
-        let docs = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appending(path: "docs")
-        let rows = try String(contentsOf: docs.appending(path: "recipes.md"), encoding: .utf8)
+        let rows = try String(contentsOf: Self.docs.appending(path: "recipes.md"), encoding: .utf8)
             .split(separator: "\n").filter { $0.hasPrefix("| ![") }
         var shown: Set<String> = []
         for row in rows {
             let file = try #require(row.firstMatch(of: /\]\(([a-z0-9\/-]+\.webp)\)/)?.1)
             let recipe = try Recipe(String(#require(row.firstMatch(of: /`([^`]+)`/)?.1)))
             shown.formUnion(recipe.steps.map { type(of: $0).token })
-            let picture = try Data(contentsOf: docs.appending(path: String(file)))
+            let picture = try Data(contentsOf: Self.docs.appending(path: String(file)))
             #expect(picture.count <= 15_000 && !picture.isEmpty, "\(file): scripts/make-recipe-pictures")
         }
         for operation in Catalogue.operations {
@@ -54,16 +53,14 @@ import Testing
     }
 
     @Test func `docs recipes md has a file of every output, of the size it says`() throws {
-        let docs = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-            .deletingLastPathComponent().appending(path: "docs")
-        let rows = try String(contentsOf: docs.appending(path: "recipes.md"), encoding: .utf8)
+        let rows = try String(contentsOf: Self.docs.appending(path: "recipes.md"), encoding: .utf8)
             .split(separator: "\n").filter { $0.contains("](pictures/output-") }
         var shown: Set<ImageFormat> = []
         for row in rows {
             let cells = row.split(separator: "|").map { $0.trimmingPrefix(while: { $0 == " " }) }
             let file = try #require(row.firstMatch(of: /\]\(([a-z\/.-]+)\)/)?.1)
             let recipe = try Recipe(String(#require(cells[2].firstMatch(of: /`([^`]+)`/)?.1)))
-            let bytes = try [UInt8](Data(contentsOf: docs.appending(path: String(file))))
+            let bytes = try [UInt8](Data(contentsOf: Self.docs.appending(path: String(file))))
             #expect(bytes.count <= 15_000 && cells[4] == "\(bytes.count) ", "\(file): scripts/make-recipe-pictures")
             let format = try ImageHeader.probe(bytes).format
             #expect(recipe.output?.kind.format == format)

@@ -36,7 +36,7 @@ import Testing
         ("overlay:a:scale=1:fit=9x9", "expected `scale=` or `fit=`, not both"),
         ("overlay:a:gap=9", "`gap=` is the space between tiles; add `tile`"),
         ("overlay:a:tile:offset=9x9", "`tile` covers the picture from its centre; remove `offset=`"),
-        ("overlay:a:offset=9", "the centre is at no side, so the offset needs two distances such as `10x0`"),
+        ("overlay:a:offset=9", "the centre has no side, so the offset needs two distances such as `10x0`"),
         ("overlay:a:offset=1x2x3", "the offset must be one distance or two such as `10x5pct`, not `1x2x3`"),
         ("overlay:a:tile:gap=-3", "the gap must be a whole number of pixels, not `-3`"),
         ("scaled:nan", "the factor must be a plain decimal number such as `1.5`, not `nan`"),

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct RecipeOutputTests {
     static func header(_ format: ImageFormat, alpha: Bool = false) -> ImageHeader {
-        ImageHeader(format: format, width: 400, height: 300, hasAlpha: alpha)
+        ImageHeader(format: format, encodedWidth: 400, encodedHeight: 300, hasAlpha: alpha)
     }
 
     @Test(arguments: [
@@ -70,7 +70,7 @@ import Testing
     ]) func `a JPEG XL that may not fit in a worker's memory is not negotiated`(
         text: String, width: Int, height: Int, expected: ImageFormat
     ) throws {
-        let header = ImageHeader(format: .jpeg, width: width, height: height)
+        let header = ImageHeader(format: .jpeg, encodedWidth: width, encodedHeight: height)
         #expect(try Recipe(text).resolvedOutput(for: header, negotiated: [.jxl, .webp]).format == expected)
     }
 
@@ -80,7 +80,7 @@ import Testing
             (.png, true, "png:lossless", true), (.png, true, "original:lossless", true), (.gif, true, "png", false),
             (.jpeg, false, "circle", true),
         ] {
-            let header = ImageHeader(format: format, width: 400, height: 300, hasFewColours: few)
+            let header = ImageHeader(format: format, encodedWidth: 400, encodedHeight: 300, hasFewColors: few)
             let output = try Recipe(text).resolvedOutput(for: header)
             #expect(output.format == .png && output.isLossless == isLossless, "\(text) of \(format)")
         }

@@ -163,7 +163,7 @@ final class RecipeWriter {
 
     @Test func `parsing the canonical text of any recipe gives an equal recipe`() throws {
         let writer = RecipeWriter(seed: 1)
-        let header = ImageHeader(format: .gif, width: 10, height: 10, pages: 3, hasAlpha: true)
+        let header = ImageHeader(format: .gif, encodedWidth: 10, encodedHeight: 10, pages: 3, hasAlpha: true)
         var distinct: Set<Recipe> = []
         for _ in 0..<8000 {
             let text = writer.recipe()

@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test func `profile keep implies keeping the ICC profile`() throws {
-        let header = ImageHeader(format: .jpeg, width: 1, height: 1)
+        let header = ImageHeader(format: .jpeg, encodedWidth: 1, encodedHeight: 1)
         for text in ["profile:keep", "profile:keep,jpeg", "jpeg:keep=icc"] {
             #expect(try Recipe(text).resolvedOutput(for: header).keep == .icc)
         }

@@ -41,17 +41,17 @@ import Testing
         job.original = EncodedBytes(Array(try job.original.bytes().dropLast(job.original.count / 3)))
         #expect(await code(job) == .undecodable)
         job = try small()
-        job.header.width = 41
+        job.header.encodedWidth = 41
         #expect(await code(job) == .undecodable)
     }
 
     @Test func `a cancelled task and a passed deadline stop a render`() async throws {
         var job = try small()
-        job.limits.seconds = 0.000_001
+        job.limits.timeout = .seconds(0.000_001)
         job.original = EncodedBytes(try RenderFixture.png(RenderFixture.gradientImage(900, 700)))
-        job.header = ImageHeader(format: .png, width: 900, height: 700)
+        job.header = ImageHeader(format: .png, encodedWidth: 900, encodedHeight: 700)
         #expect(await code(job) == .deadline)
-        job.limits.seconds = 100
+        job.limits.timeout = .seconds(100)
         let slow = job
         let task = Task { await code(slow) }
         task.cancel()

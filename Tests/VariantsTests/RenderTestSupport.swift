@@ -44,16 +44,17 @@ enum RenderFixture {
         _ output: ResolvedOutput = ResolvedOutput(format: .png, isLossless: true), quality: RenderQuality = .fast
     ) -> RenderJob {
         RenderJob(
-            original: EncodedBytes(bytes), header: ImageHeader(format: format, width: width, height: height),
+            original: EncodedBytes(bytes),
+            header: ImageHeader(format: format, encodedWidth: width, encodedHeight: height),
             recipe: recipe, output: output, quality: quality, limits: .patient)
     }
 
     /// Decodes every format, as a caller who trusts the pictures may have it.
-    static let renderer = InProcessRenderer(threads: 2, formats: Set(ImageFormat.decodable))
+    static let renderer = InProcessRenderer(maxConcurrentRenders: 2, formats: Set(ImageFormat.decodable))
 }
 
 extension Image {
-    /// What a saver of any format makes of this image.
+    /// The output of a saver of any format for this image.
     func saved(
         by nickname: String, _ arguments: KeyValuePairs<String, VipsArgument>
     ) throws(RenderError) -> [UInt8] {
@@ -65,8 +66,8 @@ extension RenderLimits {
     /// The defaults, with deadlines that a busy machine keeps too.
     static var patient: RenderLimits {
         var limits = RenderLimits()
-        limits.seconds = 300
-        limits.encodeSeconds = 300
+        limits.timeout = .seconds(300)
+        limits.encodeTimeout = .seconds(300)
         return limits
     }
 }

@@ -55,7 +55,12 @@ import Testing
         var recipe = Recipe()
         if !parsed.orients { recipe = recipe.unoriented() }
         if parsed.keepsProfile { recipe = recipe.keepingProfile() }
-        recipe = recipe.frames(parsed.frames)
+        recipe =
+            switch parsed.frames {
+            case .first: recipe
+            case .all: recipe.allFrames()
+            case .count(let count): recipe.frames(count)
+            }
         for step in parsed.steps {
             seen.insert(type(of: step).token)
             recipe = try typed(recipe, step)
@@ -81,7 +86,7 @@ import Testing
         case let step as Thumbnail:
             var (gravity, focus) = (Gravity?.none, (x: Double, y: Double)?.none)
             switch step.anchor {
-            case .centre: break
+            case .center: break
             case .gravity(let place): gravity = place
             case .focus(let x, let y): focus = (x, y)
             }
@@ -93,14 +98,14 @@ import Testing
             let radii = step.radii.map(length)
             return recipe.roundedMask(radii[0], radii[1], radii[2], radii[3])
         case is Circle: return recipe.circle()
-        case let step as NamedMask: return recipe.mask(step.name, step.fit)
+        case let step as NamedMask: return recipe.mask(step.name, covers: step.fit == .cover)
         case let step as Crop:
             let gravity: Gravity? = if case .gravity(let place) = step.anchor, step.offset == nil { place } else { nil }
             return recipe.crop(step.width, step.height, at: step.offset, gravity: gravity)
         case let step as Trim: return recipe.trim(step.threshold)
         case let step as Rotate: return recipe.rotate(step.degrees)
         case let step as Flip:
-            return recipe.flip(step.horizontally ? step.vertically ? .both : .horizontal : .vertical)
+            return recipe.flip(horizontally: step.horizontally, vertically: step.vertically)
         case let step as Blur: return recipe.blur(step.sigma)
         case let step as Sharpen: return recipe.sharpen(step.sigma)
         case let step as Pixelate: return recipe.pixelate(step.edge)
@@ -140,7 +145,12 @@ import Testing
         let lossless: Recipe.OutputOption = output.isLossless ? .lossless : none
         let progressive: Recipe.OutputOption = output.isProgressive ? .progressive : none
         let most = output.maxBytes.map { Recipe.OutputOption.maxBytes($0) } ?? none
-        let chroma = output.chroma == .auto ? none : .chroma(output.chroma)
+        let chroma: Recipe.OutputOption =
+            switch output.chroma {
+            case .auto: none
+            case .full: .fullChroma
+            case .half: .halfChroma
+            }
         let effort = output.effort.map { Recipe.OutputOption.effort($0) } ?? none
         let keep = Recipe.OutputOption.keep(output.keep)
         switch output.kind.rawValue {

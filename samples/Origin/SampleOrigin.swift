@@ -1,7 +1,7 @@
 import Glibc
 import TestSupport
 
-/// Serves a folder on 127.0.0.1 with validators, for demonstrations: a real origin whose log shows what it sent.
+/// A demonstration origin that serves a folder on 127.0.0.1 with validators and logs its responses.
 @main
 struct SampleOrigin {
     static let usage = "usage: sample-origin FOLDER --port-file FILE --log FILE [--max-age SECONDS]"
@@ -47,7 +47,7 @@ struct SampleOrigin {
         }
     }
 
-    /// Writes the port to a file atomically: readers see all of it or nothing.
+    /// Writes the port to a file atomically, so that readers see the complete number or no file.
     private static func publish(_ port: Int, to path: String) {
         let temporary = path + ".new"
         let descriptor = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)

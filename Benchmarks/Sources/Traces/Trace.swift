@@ -2,7 +2,7 @@ import Glibc
 
 /// The error for a trace that cannot be read or replayed.
 public struct ReplayError: Error {
-    /// What failed, on what input, and what was expected.
+    /// The failure, its input, and the expected value.
     public var message: String
     public init(_ message: String) { self.message = message }
 }

@@ -56,12 +56,11 @@ struct FetchBench {
     }
 
     func run() async throws {
-        guard let entry = AddressRule.Entry(rule) else { throw BenchError("`\(rule)` is not an address") }
         var fetching = FetchConfiguration()
-        fetching.allowPrivateAddresses = .list([entry])
-        fetching.slots = inFlight
-        fetching.perHost = inFlight
-        fetching.retries = 0
+        fetching.allowPrivateAddresses = try AddressRule([rule])
+        fetching.maxConcurrentTransfers = inFlight
+        fetching.maxConcurrentTransfersPerHost = inFlight
+        fetching.maxRetries = 0
         let work: @Sendable () async throws -> Int
         if mode == "fetch" {
             let transport = try TransportProbe(fetching, url: url)

@@ -1,6 +1,5 @@
 import Glibc
 import Pipeline
-import Variants
 
 /// CPU per hit of the ways to ask a pipeline: `load-bench PICTURE [ROUNDS]`, as `Benchmarks/run-loads` runs it.
 ///
@@ -27,7 +26,7 @@ struct LoadBench {
             exit(2)
         }
         let rounds = arguments.count > 2 ? Int(arguments[2]) ?? 20 : 20
-        // What follows a picture's end is not decoded.
+        // Bytes after a picture's end are not decoded.
         let originals = ["small": picture, "large": picture + [UInt8](repeating: 0, count: 40_000_000 - picture.count)]
         var configuration = PipelineConfiguration(memory: MemoryBudgets(originals: 256 << 20, variants: 64 << 20))
         configuration.providers["kept"] = Originals(bytes: originals, maxAge: .seconds(86_400))
@@ -45,6 +44,15 @@ struct LoadBench {
             let request = request(source)
             ways.append((source, 500, { _ = try await pipeline.respond(to: request) }))
         }
+        let (file, loader) = (ImageRequest(.file(arguments[1]), recipe: recipe), ImageLoader(pipeline))
+        var timed = file
+        timed.timeout = .seconds(30)
+        ways += [
+            ("file, respond", 1_000, { _ = try await pipeline.respond(to: file) }),
+            ("file, load", 1_000, { _ = try await pipeline.load(file).response }),
+            ("file, loader", 1_000, { _ = try await loader.load(file).response }),
+            ("file, timeout", 1_000, { [timed] in _ = try await pipeline.respond(to: timed) }),
+        ]
         for way in ways { try await way.ask() }
         var times = [[Double]](repeating: [], count: ways.count)
         for _ in 0..<rounds {
@@ -56,9 +64,12 @@ struct LoadBench {
         }
         let medians = times.map { $0.sorted()[$0.count / 2] }
         for (way, median) in zip(ways, medians) {
-            let base =
-                way.name.hasSuffix("large")
-                ? medians[ways.firstIndex { $0.name == way.name.replacing("large", with: "small") }!] : medians[0]
+            let reference =
+                way.name.hasPrefix("file")
+                ? "file, respond"
+                : way.name.hasSuffix("large")
+                    ? way.name.replacing("large", with: "small") : "respond"
+            let base = medians[ways.firstIndex { $0.name == reference }!]
             print(way.name, "\(tenths(median * 1e6)) µs,", "\(tenths(median / base * 10) / 10) ×")
         }
         await pipeline.shutdown()

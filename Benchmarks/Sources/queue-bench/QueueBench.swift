@@ -1,6 +1,5 @@
 import Glibc
 import Pipeline
-import Variants
 
 /// CPU of 1,000 and of 10,000 loads that wait at once: `queue-bench PICTURE PORT`, as `Benchmarks/run-queues` runs it.
 ///
@@ -83,7 +82,7 @@ struct QueueBench {
     static func pipeline(_ picture: [UInt8]) throws -> ImagePipeline {
         var configuration = PipelineConfiguration(memory: MemoryBudgets(originals: 512 << 20, variants: 64 << 20))
         configuration.fetch.allowPrivateAddresses = .all
-        configuration.fetch.retries = 0
+        configuration.fetch.maxRetries = 0
         configuration.providers["own"] = Originals(bytes: picture)
         return try ImagePipeline(configuration)
     }

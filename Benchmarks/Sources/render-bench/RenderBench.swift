@@ -78,15 +78,15 @@ struct RenderBench {
         let renderer: any Renderer
         if workers > 0 {
             var configuration = WorkerConfiguration()
-            configuration.count = workers
+            configuration.maxConcurrentRenders = workers
             configuration.executable = "/proc/self/exe"
             let pool = WorkerPool(configuration)
             try await pool.prepare()
-            // Wait for the warm spare, which starts after the others and must not count towards the cost of a render.
-            while pool.statistics.started <= workers { try await Task.sleep(for: .milliseconds(1)) }
+            // Starts must not count towards the cost of a render.
+            while pool.statistics.started < workers { try await Task.sleep(for: .milliseconds(1)) }
             renderer = pool
         } else {
-            renderer = InProcessRenderer(threads: 1)
+            renderer = InProcessRenderer(maxConcurrentRenders: 1)
         }
         let recipes = try recipes.map { try Recipe($0) }
         let images = try files.map { try jobs($0, recipes) }
@@ -195,7 +195,7 @@ struct RenderBench {
     private static func rest(_ renderer: any Renderer) async throws {
         try await Task.sleep(for: .milliseconds(110))
         guard let pool = renderer as? WorkerPool else { return }
-        while case let all = pool.statistics, all.started < 2 + all.killed + all.recycled {
+        while case let all = pool.statistics, all.started < 1 + all.killed + all.recycled {
             try await Task.sleep(for: .milliseconds(1))
         }
     }
@@ -289,7 +289,7 @@ struct BenchError: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// What the two renderers have in common.
+/// The common part of the two renderers.
 private protocol Renderer: Sendable {
     func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant
     func shutdown() async

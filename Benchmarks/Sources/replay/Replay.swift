@@ -2,7 +2,7 @@ import Glibc
 @_spi(Benchmarks) import PipelineCaching
 import Traces
 
-/// Replays a request trace through the stores' eviction policy and sums the value of the hits.
+/// Replays a request trace through the stores' eviction policy, or through LRU, and sums the value of the hits.
 ///
 ///     replay TRACE.gz CAPACITY_BYTES size|cost [gdsf-p|lru [COUNT [OVERHEAD]]]
 ///
@@ -60,7 +60,7 @@ struct Replay {
         print(
             "trace: \(trace.requests.count) requests, \(trace.sizes.count) objects, footprint \(trace.footprint) bytes,",
             "\(trace.requestedBytes) bytes and \(trace.requestedMilliseconds) ms requested")
-        var replay = EvictionReplay(capacity: capacity, isRecency: isRecency)
+        var (replay, recent) = (EvictionReplay(capacity: capacity), LeastRecent(capacity: capacity))
         var hits = 0
         var hitBytes = 0
         var hitMilliseconds = 0
@@ -68,19 +68,24 @@ struct Replay {
         for key in trace.requests {
             let size = trace.sizes[Int(key)]
             let milliseconds = trace.milliseconds[Int(key)]
-            if replay.request(UInt64(key), size: size + overhead, cost: usesCost ? Double(milliseconds) : 1) {
+            let isHit =
+                isRecency
+                ? recent.request(UInt64(key), size: size + overhead)
+                : replay.request(UInt64(key), size: size + overhead, cost: usesCost ? Double(milliseconds) : 1)
+            if isHit {
                 hits += 1
                 hitBytes += size
                 hitMilliseconds += milliseconds
             }
-            if replay.bytes > capacity {
-                throw ReplayError("\(replay.bytes) bytes kept, but only \(capacity) are allowed")
-            }
+            let bytes = isRecency ? recent.bytes : replay.bytes
+            if bytes > capacity { throw ReplayError("\(bytes) bytes kept, but only \(capacity) are allowed") }
         }
         let spent = Self.cpuNanoseconds() - begun
         print(
-            "run: \(spent / max(1, trace.requests.count)) ns CPU per request, \(replay.evictions) evictions,",
-            "\(replay.count) objects and \(replay.bytes) bytes kept")
+            "run: \(spent / max(1, trace.requests.count)) ns CPU per request,",
+            "\(isRecency ? recent.evictions : replay.evictions) evictions,",
+            "\(isRecency ? recent.count : replay.count) objects and \(isRecency ? recent.bytes : replay.bytes) bytes kept"
+        )
         print("\(hits) \(hitBytes) \(hitMilliseconds)")
     }
 

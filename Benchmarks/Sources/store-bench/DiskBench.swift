@@ -59,7 +59,7 @@ struct DiskBench {
     func evict() throws {
         try readAll()
         let bytes = try store(1 << 50).statistics().variants.bytes
-        // The store is exactly full: each new entry, worth more than the stored ones, evicts about one of them.
+        // The store is exactly full: each new entry is worth more than the stored ones and evicts about one of them.
         var store = try self.store(bytes)
         let count = min(5_000, sample)
         let begun = cpu()
@@ -69,8 +69,8 @@ struct DiskBench {
         report(name, entries, "put-when-full", (cpu() - begun) / Double(count), "us")
         store.close()
 
-        // Evict a few first, so that their pages stay in the file for reuse, as in `PeerBench`. Then evict half, whose pages
-        // are returned to the file system.
+        // Evict a few first, so that their pages stay in the file for reuse, as in `PeerBench`. Then evict half, and
+        // return their pages to the file system.
         for (measure, fewest) in [("evict", min(1_000, entries / 10)), ("evict-give-back", entries / 2)] {
             store = try self.store(1 << 50)
             let rest = try store.statistics().variants.entries - fewest

@@ -3,8 +3,8 @@ import Glibc
 
 /// Measures how fast one process reads a folder alone, and while another process writes to it.
 ///
-/// The machine's speed changes from second to second. So one process reads all the time, in slices of half a second; in
-/// every other slice nothing is written, and each slice with writes is compared with its two neighbours.
+/// The machine's speed changes from second to second. So one process reads all the time, in slices of half a second.
+/// There are no writes in every other slice, and each slice with writes is compared with its two neighbors.
 struct SharedFolder {
     let folder: String
     /// The number of entries that `store-bench disk` put there.

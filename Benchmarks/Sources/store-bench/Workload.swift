@@ -51,7 +51,7 @@ struct Workload {
         return OriginalRecord(
             source: "https://pictures.example.org/originals/\(number).jpg",
             response: StoredResponse(
-                status: 200, fields: fields, requestTime: 1_790_000_000, responseTime: 1_790_000_000, selecting: [:]),
+                status: 200, fields: fields, requestTime: 1_790_000_000, responseTime: 1_790_000_000),
             digest: hexadecimal(number, of: 4), length: originalLength, media: nil, fetchMilliseconds: 200)
     }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Undoes content codings (RFC 9110 §8.4.1) a piece at a time, by zlib and libbrotlidec.
+// Decodes content codings (RFC 9110 §8.4.1) incrementally, using zlib and libbrotlidec.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -8,10 +8,11 @@ enum { ccodings_more = 0, ccodings_end = 1, ccodings_malformed = -1 };
 
 typedef struct ccodings ccodings;
 
-/// NULL if there is no memory.
+/// Creates a decoder. Returns NULL if out of memory.
 ccodings *ccodings_open(int coding);
 void ccodings_close(ccodings *state);
 
-/// Writes up to `room` bytes to `out` and returns how many; moves `in` past what it has taken. `result` says whether there is
-/// more, this was the end, or the input is malformed or ends early. The first call gets the whole input.
+/// Writes up to `room` bytes to `out`, and returns the number of bytes written. Advances `in` past the consumed input.
+/// Sets `result` to report whether there is more output, the end has been reached, or the input is malformed or
+/// incomplete. The first call must have the complete input.
 size_t ccodings_step(ccodings *state, const uint8_t **in, size_t *count, uint8_t *out, size_t room, int *result);

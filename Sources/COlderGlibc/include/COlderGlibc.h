@@ -1,2 +1,3 @@
 #pragma once
-// Nothing to call: the program is linked with the functions of COlderGlibc.c in place of the C library's.
+// This header declares nothing. The program is linked with the functions in COlderGlibc.c instead of the C library's
+// functions.

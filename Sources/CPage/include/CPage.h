@@ -1,7 +1,7 @@
 #pragma once
 #include <stddef.h>
 
-/// A file that the program contains.
+/// A file that is embedded in the program.
 struct embedded_file {
     const char *name;
     const unsigned char *bytes;
@@ -13,8 +13,8 @@ struct embedded_files {
     size_t count;
 };
 
-/// The files of the page at `/`, in `Web`.
+/// Returns the files of the page at `/`, from the folder `Web`.
 struct embedded_files page_files_list(void);
 
-/// Pictures to try the page with, of `samples/originals`.
+/// Returns pictures to try on the page, from `samples/originals`.
 struct embedded_files page_samples_list(void);

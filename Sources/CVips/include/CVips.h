@@ -1,10 +1,10 @@
 #pragma once
-// The functions of libvips, GObject and GLib that Variants calls, declared by hand and found with dlopen on first use,
-// so that nothing links libvips (a cached answer then never pays for loading its hundred libraries).
+// Declares the functions of libvips, GObject and GLib that Variants calls. They are found with dlopen at first use, so
+// that the program is not linked with libvips. A cache hit then never pays for loading its hundred libraries.
 //
-// CVIPS_FUNCTIONS is the one list from which the table, the loader and Tests/CVipsTests, which checks every declaration
-// against the real headers, are made. The names of the opaque structs are the real ones; GValue is declared here
-// because callers allocate it.
+// The list CVIPS_FUNCTIONS generates the table, the loader and the checks in Tests/CVipsTests, which compare each
+// declaration with the real headers. The opaque structs have their real names. GValue is declared here because callers
+// allocate it.
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,18 +22,18 @@ typedef struct _VipsBlob VipsBlob;
 typedef struct _VipsTarget VipsTarget;
 typedef struct _VipsTargetCustom VipsTargetCustom;
 typedef int (*VipsCallbackFn)(void *_Nullable a, void *_Nullable b);
-/// GValue: a type and 16 bytes of data.
+/// GValue, which consists of a type and 16 bytes of data.
 typedef struct CVipsValue {
     size_t type;
     uint64_t data[2];
 } CVipsValue;
-/// VipsRect: a part of an image, in pixels.
+/// VipsRect, a part of an image in pixels.
 typedef struct CVipsRect {
     int left, top, width, height;
 } CVipsRect;
 #endif
 
-/// The part of VipsRegion's layout that the macros VIPS_REGION_ADDR and VIPS_REGION_LSKIP compile into programs.
+/// The part of VipsRegion's layout that the macros VIPS_REGION_ADDR and VIPS_REGION_LSKIP depend on.
 typedef struct CVipsRegion {
     uint64_t object[10];
     void *_Nullable image;
@@ -43,9 +43,9 @@ typedef struct CVipsRegion {
     int line_bytes;
 } CVipsRegion;
 
-/// Fundamental GTypes (`G_TYPE_MAKE_FUNDAMENTAL`) and the log level that is silenced.
+/// Fundamental GTypes (`G_TYPE_MAKE_FUNDAMENTAL`), and the log level that is silenced.
 enum { CVIPS_TYPE_BOOLEAN = 20, CVIPS_TYPE_INT = 24, CVIPS_TYPE_DOUBLE = 60, CVIPS_LOG_WARNING = 16 };
-/// The values of `VipsBandFormat` and `VipsInterpretation` that are compared with.
+/// The values of `VipsBandFormat` and `VipsInterpretation` that are used in comparisons.
 enum {
     CVIPS_FORMAT_UCHAR = 0,
     CVIPS_FORMAT_CHAR = 1,
@@ -146,69 +146,73 @@ typedef void (*CVipsClosureNotify)(void *_Nullable user, void *_Nullable closure
 typedef void (*CVipsLogHandler)(const char *_Nullable domain, int level, const char *message, void *_Nullable user);
 #endif
 
-/// One function pointer for each function of `CVIPS_FUNCTIONS`.
+/// A table with one function pointer for each function in `CVIPS_FUNCTIONS`.
 typedef struct CVipsTable {
 #define CVIPS_FIELD(result, name, parameters) result(*_Nonnull name) parameters;
     CVIPS_FUNCTIONS(CVIPS_FIELD)
 #undef CVIPS_FIELD
 } CVipsTable;
 
-/// The table; its functions may be called only after `cvips_load` returned NULL.
-/// Written once, before `cvips_load` first returns, hence safe to read from any thread.
+/// The table. Its functions may be called only after `cvips_load` has returned NULL. The table is written once, before
+/// `cvips_load` first returns, so any thread can read it safely.
 extern CVipsTable cvips __attribute__((swift_attr("nonisolated(unsafe)")));
 
-/// Names the file that `cvips_load` takes for libvips, in place of IMAGE_PIPELINE_LIBVIPS and of what the loader finds. No
-/// effect once it is loaded.
+/// Sets the libvips file for `cvips_load`, instead of IMAGE_PIPELINE_LIBVIPS or the file that the loader finds. Has no
+/// effect after libvips has been loaded.
 void cvips_choose(const char *path);
 
-/// Loads and starts libvips once for the process, from any thread. Returns NULL, or an error message (static text).
+/// Loads and starts libvips once per process. Can be called from any thread. Returns NULL, or an error message in
+/// static memory.
 const char *_Nullable cvips_load(void);
 
-/// Loads one of libvips' own modules (`heif`), in a process in which libvips was kept from loading all of them. Call
+/// Loads one of libvips' own modules (`heif`) in a process in which libvips does not load all modules itself. Call this
 /// only after `cvips_load`. Returns whether the module is loaded.
 int cvips_load_module(const char *name);
 
-/// What libheif says of itself.
+/// The version and codecs of libheif.
 typedef struct CVipsHEIF {
     const char *_Nullable version;
     int writes_av1, reads_av1, reads_hevc;
 } CVipsHEIF;
 
-/// Asks libheif, if it is loaded, and has it load its plug-ins, which it could not do in a process that is locked down.
-/// Returns whether it is loaded.
+/// Gets the version and codecs of libheif if it is loaded. libheif then loads its plug-ins, which it could not do in a
+/// sandboxed process. Returns whether libheif is loaded.
 int cvips_heif(CVipsHEIF *heif);
 
-/// What inflating gave: the bytes read and made, the Adler-32 of what was made, and whether the data came to its end.
+/// The result of inflating: the numbers of bytes read and written, the Adler-32 checksum of the output, and whether the
+/// end of the data was reached.
 typedef struct CVipsInflated {
     size_t used, made;
     unsigned adler;
     int is_complete;
 } CVipsInflated;
 
-/// Inflates deflate data (RFC 1951) without keeping the result, until more than `limit` bytes are made. Returns whether
-/// zlib, which libvips loads, could be used.
+/// Inflates deflate data (RFC 1951) without storing the output. Stops after more than `limit` bytes of output. Returns
+/// whether zlib, which libvips loads, could be used.
 int cvips_inflate(const void *data, size_t count, size_t limit, CVipsInflated *result);
 
-/// Decodes the first frame of a JPEG XL picture, with the libjxl at `path`, which must be loaded, to RGBA of 8 bits.
-/// Returns whether it fills the `bytes` of `pixels`.
+/// Decodes the first frame of a JPEG XL picture to 8-bit RGBA, using the libjxl at `path`, which must be loaded.
+/// Returns whether the frame fills the `bytes` of `pixels`.
 int cvips_jxl_first_frame(const char *path, const void *data, size_t count, void *pixels, size_t bytes);
 
-/// Calls `visit` with the path of each shared library of this process, as the loader found it.
+/// Calls `visit` with the path of each shared library in this process, as the loader resolved it.
 void cvips_each_library(void (*visit)(const char *_Nullable path, void *_Nullable user), void *_Nullable user);
 
-/// Computes a part of an image with `pixel_bytes` bytes per pixel. Returns the address of its first pixel, valid until
-/// the next call, or NULL on failure. `line_bytes` is the distance between rows. Call only after `cvips_load`.
+/// Computes a part of an image with `pixel_bytes` bytes per pixel. Returns the address of its first pixel, which is
+/// valid until the next call, or NULL on failure. `line_bytes` receives the distance between rows. Call this only after
+/// `cvips_load`.
 const void *_Nullable cvips_region_fetched(
     VipsRegion *region, int left, int top, int width, int height, size_t pixel_bytes, size_t *line_bytes);
 
-/// Receives what a saver writes, piece by piece; may be called on a thread of libvips. Returns how many bytes it took;
-/// a negative number makes the saver fail.
+/// Receives the output of a saver in pieces. May be called on a thread of libvips. Returns the number of bytes that
+/// were consumed. A negative number makes the saver fail.
 typedef int64_t (*CVipsWriter)(void *target, const void *bytes, int64_t count, void *_Nullable user);
 
-/// A target for a saver to write to; NULL if out of memory. Only after `cvips_load`; release with `g_object_unref`.
+/// Creates a target that a saver writes to. Returns NULL if out of memory. Call this only after `cvips_load`. Release
+/// the target with `g_object_unref`.
 VipsTargetCustom *_Nullable cvips_target(CVipsWriter write, void *_Nullable user);
 
-/// Frees what libvips keeps for the calling thread; does nothing before libvips is loaded.
+/// Frees the memory that libvips keeps for the calling thread. Has no effect before libvips is loaded.
 void cvips_leave_thread(void);
 
 #pragma clang assume_nonnull end

@@ -1,66 +1,60 @@
 import PipelineSupport
 
-/// What an answer carries: bytes that the caches hold, or a part of a file.
+/// The body of a response: bytes in memory, or a part of a file.
 ///
-/// Iterating gives the body in pieces, whichever it is; a server that can send files by itself uses `file`.
+/// Iterate over the body to receive chunks of at most 256 KiB. The iteration throws if the file is shorter than
+/// expected. In this case, close the connection, because the announced length cannot be sent. A server that can send
+/// files directly uses `withFile(_:)`.
 public struct AnswerBody: Sendable, AsyncSequence {
-    /// A part of a file. The body keeps the file open; it has no name and does not change.
-    public struct File: Sendable {
-        let body: SpooledBody
-        /// Bytes of the file that the answer carries.
-        public let range: Range<Int>
-        /// Open for reading for as long as this value exists. Use `pread(2)` or `sendfile(2)`: its position is
-        /// unspecified.
-        public var descriptor: Int32 { body.descriptor }
-    }
-
-    /// The body, if it is in memory; empty if it is in a file.
+    /// The body, if it is in memory. Empty if the body is in a file.
     public let bytes: ArraySlice<UInt8>
-    /// The file that has the body; nil if it is in memory.
-    public let file: File?
+    private let file: SpooledBody?
+    /// The byte range of the file that is sent.
+    private let range: Range<Int>
 
-    /// Bytes of the body.
-    public var count: Int { file?.range.count ?? bytes.count }
-
-    /// Bytes of the largest piece.
-    public static let pieceBytes = 256 << 10
+    /// The length of the body in bytes.
+    public var count: Int { file == nil ? bytes.count : range.count }
 
     init(_ response: ServerResponse, isHead: Bool) {
         let isEmpty = isHead || !response.mayHaveBody
         bytes = isEmpty ? [] : response.body
-        file = isEmpty ? nil : response.file.map { File(body: $0.file, range: $0.range) }
+        file = isEmpty ? nil : response.file?.file
+        range = response.file?.range ?? 0..<0
     }
 
-    /// The file ended before its range did: the connection must be closed, since the announced length cannot be sent.
-    public struct TruncatedFile: Error {}
+    /// Calls `send` with the file that contains the body. Returns nil without calling `send` if the body is in memory.
+    ///
+    /// - Parameters:
+    ///   - send: Receives a file descriptor, which is open for reading during the call, and the range of bytes to send.
+    ///     Use `pread(2)` or `sendfile(2)`, because the file offset is unspecified. Duplicate the descriptor with
+    ///     `dup(2)` to send the bytes later. The file has no name and does not change.
+    public func withFile<Result>(_ send: (Int32, Range<Int>) throws -> Result) rethrows -> Result? {
+        guard let file else { return nil }
+        return try withExtendedLifetime(file) { try send(file.descriptor, range) }
+    }
 
-    public struct AsyncIterator: AsyncIteratorProtocol {
-        private var bytes: ArraySlice<UInt8>
-        private let file: File?
-        private var position: Int
+    public func makeAsyncIterator() -> some AsyncIteratorProtocol<ArraySlice<UInt8>, any Error> {
+        Pieces(bytes: bytes, file: file, position: range.lowerBound, end: range.upperBound)
+    }
 
-        init(_ body: AnswerBody) {
-            bytes = body.bytes
-            file = body.file
-            position = body.file?.range.lowerBound ?? 0
-        }
+    private struct Pieces: AsyncIteratorProtocol {
+        var bytes: ArraySlice<UInt8>
+        let file: SpooledBody?
+        var position: Int
+        let end: Int
 
-        /// The next piece, at most `pieceBytes` long; nil after the last.
-        ///
-        /// - Throws: `TruncatedFile`.
-        public mutating func next() async throws -> ArraySlice<UInt8>? {
-            guard let file else {
-                let piece = bytes.prefix(pieceBytes)
-                bytes = bytes.dropFirst(piece.count)
-                return piece.isEmpty ? nil : piece
-            }
-            let count = Swift.min(pieceBytes, file.range.upperBound - position)
+        mutating func next() async throws -> ArraySlice<UInt8>? {
+            let count = Swift.min(256 << 10, file == nil ? bytes.count : end - position)
             guard count > 0 else { return nil }
-            guard let piece = file.body.bytes(position..<position + count) else { throw TruncatedFile() }
+            guard let file else {
+                defer { bytes.removeFirst(count) }
+                return bytes.prefix(count)
+            }
+            guard let piece = file.bytes(position..<position + count) else { throw TruncatedFile() }
             position += count
             return piece[...]
         }
     }
 
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
+    private struct TruncatedFile: Error {}
 }

@@ -2,33 +2,34 @@ import HTTPCaching
 public import HTTPTypes
 
 extension Site {
-    /// Answers a request that carries no body, for a server of any kind.
+    /// Responds to a request without a body, for any HTTP server.
     ///
     /// - Parameters:
-    ///   - request: its `path` is path and query as sent, below the mount point.
-    ///   - client: the client's address, for `ServerConfiguration.rate`.
+    ///   - request: The request. Its `path` is the path and query as sent, beginning with `mountPoint`.
+    ///   - client: The client's address, for `ServerConfiguration.rate`.
     public func respond(to request: HTTPRequest, client: String? = nil) async -> (HTTPResponse, AnswerBody) {
         await respond(to: request, body: NoBody(), client: client)
     }
 
-    /// Answers a request, for a server of any kind. Whatever goes wrong is an answer too (RFC 9457).
+    /// Responds to a request, for any HTTP server. Errors become responses, too (RFC 9457).
     ///
-    /// `Content-Length` is among the fields: what a GET carries, for HEAD too. Interim responses of origins are not passed
-    /// on. Cancelling the task ends work that no other caller waits for.
+    /// The response includes `Content-Length`, the length of a GET's body, also for HEAD. Interim responses of origins
+    /// are not forwarded. Cancelling the task cancels work that no other caller is waiting for.
     ///
     /// - Parameters:
-    ///   - request: its `path` as the client sent it, percent-encoding and query included, `mountPoint` first.
-    ///   - body: what the request carries; it is read only for routes that take a body, at most `bodyLimit` bytes of it.
-    ///   - client: the client's address, for `ServerConfiguration.rate`.
+    ///   - request: The request. Its `path` is the path and query as the client sent them, still percent-encoded,
+    ///     beginning with `mountPoint`.
+    ///   - body: The request body. At most `maxBodyBytes` of it are read, and only for routes that accept a body.
+    ///   - client: The client's address, for `ServerConfiguration.rate`.
     public func respond<Body: AsyncSequence & Sendable>(
         to request: HTTPRequest, body: Body, client: String? = nil
     ) async -> (HTTPResponse, AnswerBody) where Body.Element: Collection, Body.Element.Element == UInt8 {
         let isHead = request.method == .head
         let response: ServerResponse
         do throws(Problem) {
-            var asked = try ServerRequest(request, mountPoint: settings.mountPoint)
+            var asked = try ServerRequest(request, target: below(request.path ?? ""))
             asked.client = client
-            if wantsBody(of: asked) { asked.body = try await Self.bytes(of: body, limit: settings.bodyLimit) }
+            if wantsBody(of: asked) { asked.body = try await Self.bytes(of: body, limit: settings.maxBodyBytes) }
             response = await respond(to: asked)
         } catch {
             response = error.response(now: now())
@@ -36,20 +37,21 @@ extension Site {
         return (HTTPResponse(response), AnswerBody(response, isHead: isHead))
     }
 
-    /// Answers a request given in plain types, for servers that do not use swift-http-types.
+    /// Responds to a request given in standard library types, for servers that do not use swift-http-types.
     ///
     /// - Parameters:
-    ///   - method: as sent, such as `GET`.
-    ///   - path: path and query as the client sent them, `mountPoint` first.
-    ///   - fields: names and values of the request's fields, `Host` included.
-    ///   - body: what the request carries.
-    ///   - client: the client's address, for `ServerConfiguration.rate`.
-    /// - Returns: `Content-Length` is among the fields. Write the body piece by piece; its `count` is known.
+    ///   - method: The method as sent, for example `GET`.
+    ///   - path: The path and query as the client sent them, beginning with `mountPoint`.
+    ///   - fields: Names and values of the request's header fields, including `Host`.
+    ///   - body: The request body.
+    ///   - client: The client's address, for `ServerConfiguration.rate`.
+    /// - Returns: The status, header fields and body. The fields include `Content-Length`. Write the body chunk by
+    ///   chunk.
     public func respond(
         method: String, path: String, fields: [(name: String, value: String)], body: [UInt8] = [],
         client: String? = nil
     ) async -> (status: Int, fields: [(name: String, value: String)], body: AnswerBody) {
-        // A text that is not a token gets the 405 of a method that no path has.
+        // A method that is not a token gets a 405, like a method that no path supports.
         var request = HTTPRequest(
             method: HTTPRequest.Method(method) ?? .connect, scheme: nil, authority: nil, path: path)
         for (name, value) in fields {
@@ -88,14 +90,14 @@ extension Site {
     }
 }
 
-/// The body of a request without one.
+/// An empty request body.
 private struct NoBody: AsyncSequence, AsyncIteratorProtocol {
     func makeAsyncIterator() -> NoBody { self }
     func next() async -> ArraySlice<UInt8>? { nil }
 }
 
 extension ServerRequest {
-    /// The target below the mount point; nil outside it.
+    /// Returns a target relative to the mount point, or nil if the target is outside of it.
     static func below(_ mountPoint: String, _ target: String) -> String? {
         if mountPoint.isEmpty { return target }
         guard target.hasPrefix(mountPoint) else { return nil }
@@ -103,27 +105,14 @@ extension ServerRequest {
         return below.hasPrefix("/") ? String(below) : nil
     }
 
-    static func outside(_ mountPoint: String) -> Problem {
-        Problem(.unknownPath, "images are below \(mountPoint)/")
-    }
-
-    /// Throws a 404 for a path outside the mount point, a 414 or a 400 for one that is no path.
-    init(_ request: HTTPRequest, mountPoint: String) throws(Problem) {
-        let path = request.path ?? ""
-        guard path.utf8.count <= RequestAdmission.targetLimit + mountPoint.utf8.count else {
-            throw Problem(
-                .targetTooLong, "it has \(path.utf8.count) bytes, at most \(RequestAdmission.targetLimit) are taken")
-        }
-        guard let below = Self.below(mountPoint, path) else { throw Self.outside(mountPoint) }
-        self.init(method: request.method.rawValue, target: try RequestAdmission.originForm(below))
+    /// - Parameter target: Path and query, relative to the mount point.
+    /// - Throws: 414 if the target is too long, 400 if it is not a path or a header field is not UTF-8.
+    init(_ request: HTTPRequest, target: String) throws(Problem) {
+        try RequestAdmission.checkLength(of: target)
+        self.init(method: request.method.rawValue, target: try RequestAdmission.originForm(target))
         if let authority = request.authority { fields.append(HeaderField("Host", authority)) }
         for field in request.headerFields {
-            // A text holds a byte beyond ASCII as the scalar of the same number (ISO-8859-1).
-            let value =
-                field.value.utf8.allSatisfy { $0 < 0x80 }
-                ? field.value
-                : field.withUnsafeBytesOfValue { String(String.UnicodeScalarView($0.map { UnicodeScalar($0) })) }
-            fields.append(HeaderField(field.name.rawName, value))
+            fields.append(try HeaderField(field.name.rawName, decoded: field.value))
         }
     }
 }

@@ -3,30 +3,29 @@ public import Pipeline
 public import Variants
 
 extension Site {
-    /// Answers a request for a path of the program's own with a picture, as `/variant` answers: with its format by `Accept` if
-    /// the recipe leaves it open, validators, 304, HEAD, ranges, `Vary`, `Cache-Control` and `Cache-Status`, and with RFC 9457
-    /// problems. Who may have the picture, and which one, is for the program to decide: no signature, rule of recipes or base
-    /// URL is looked at. The settings for rates, forwarded fields, CORS, added fields and the fallback picture apply.
+    /// Responds to a request for one of the application's own paths with a picture, as `/variant` does. Supports
+    /// content negotiation with `Accept` if the recipe leaves the format open, validators, 304, HEAD, ranges, `Vary`,
+    /// `Cache-Control`, `Cache-Status` and RFC 9457 problems.
+    ///
+    /// The application decides which client may see which picture: signatures, recipe rules and base URLs do not apply.
+    /// The settings for rate limits, forwarded fields, CORS, added fields and the fallback picture do apply.
     ///
     /// - Parameters:
-    ///   - request: GET or HEAD; its path says nothing.
-    ///   - image: what the answer is made of; its own fields and policy go before those that the site would set.
-    ///   - cacheControl: in place of what follows from the original. What that keeps from shared caches is not offered to them,
-    ///     but `private` and `no-store` here always hold. What the pipeline may not store is `private`.
-    ///   - client: the client's address, for `ServerConfiguration.rate`.
+    ///   - request: A GET or HEAD request. Its path is ignored.
+    ///   - image: The picture. Its own fields and policy take precedence over the site's.
+    ///   - cacheControl: Replaces the value derived from the original. The original's restrictions for shared caches
+    ///     still apply, and `private` and `no-store` in this value always apply. A response that the pipeline may not
+    ///     store is `private`.
+    ///   - client: The client's address, for `ServerConfiguration.rate`.
     public func respond(
         to request: HTTPRequest, with image: ImageRequest, cacheControl: String? = nil, client: String? = nil
     ) async -> (HTTPResponse, AnswerBody) {
         let response: ServerResponse
         do throws(Problem) {
-            var asked = try ServerRequest(request, mountPoint: "")
+            var asked = try ServerRequest(request, target: request.path ?? "")
             asked.client = client
-            response = await traced(asked) { [asked] in
-                let rule = settings.crossOrigin
-                if let answer = rule.preflight(asked, now: now()) { return answer }
-                return settings.fields.applied(
-                    to: rule.applied(
-                        to: await answer(to: asked, with: image, cacheControl), origin: asked.fields.first("origin")))
+            response = await traced(asked, nil) { [asked] in
+                await pictureAnswer(to: asked) { await answer(to: asked, with: image, cacheControl) }
             }
         } catch {
             response = error.response(now: now())
@@ -41,10 +40,8 @@ extension Site {
         let isNegotiated =
             image.recipe != nil && (output == nil || output?.kind == .auto) && image.negotiated.isEmpty
         do throws(Problem) {
-            guard Route.methods.contains(request.method) else {
-                var problem = Problem(.methodNotAllowed, "\(request.method) is not for this path")
-                problem.allowed = Route.methods
-                throw problem
+            guard RoutedRequest.methods.contains(request.method) else {
+                throw Self.refusal(of: request.method, allowed: RoutedRequest.methods)
             }
             try settings.loop.check(request.fields)
             var asked = completed(image, for: request)
@@ -58,22 +55,24 @@ extension Site {
             }
         } catch {
             return await fallback(for: error, image, variesByAccept: isNegotiated)
-                ?? answer(to: error, request, variesByAccept: isNegotiated)
+                ?? answer(to: error, request, source: nil, variesByAccept: isNegotiated)
         }
     }
 
-    /// The path of a variant, mount point included, for a link in a page: signed with the first key, or unsigned without one.
+    /// Returns the path of a variant, including the mount point, for a link in a page. The path is signed with the
+    /// first key, or unsigned if there are no keys.
     ///
-    /// Call it once for each recipe when the program starts, so that a recipe that the site would refuse stops the start.
+    /// Call this method once for each recipe at startup, so that a recipe that the site refuses is found early.
     ///
     /// - Parameters:
-    ///   - recipe: its text; presets may stand in it by name.
-    ///   - source: an http or https URL, or `name:path` with the name of a base URL or provider.
-    ///   - expiry: Unix seconds from which the path is refused; nil, the default, for never. Only signed paths expire.
-    /// - Throws: `invalidRecipe` if the recipe does not parse, names an unknown preset, or is one that the site's rules refuse.
-    public func path(_ recipe: String, _ source: String, expiry: Int? = nil) throws(PipelineError) -> String {
+    ///   - recipe: The recipe as a string. It may refer to presets by name.
+    ///   - source: An http or https URL, or `name:path` with the name of a base URL or provider.
+    ///   - expiry: When a signed path expires, in seconds since 1970, rounded down. Default nil: never.
+    /// - Throws: `invalidRecipe` if the recipe does not parse, names an unknown preset, or is refused by the site's
+    ///   rules.
+    public func path(_ recipe: String, _ source: String, expiry: Double? = nil) throws(PipelineError) -> String {
         do {
-            _ = try settings.recipes.admitted(Recipe(recipe, presets: settings.presets), text: recipe)
+            _ = try settings.recipes.admitted(Recipe(recipe, presets: rules.presets), text: recipe)
         } catch {
             let message = (error as? Problem).map { $0.detail ?? $0.kind.title } ?? "\(error)"
             throw PipelineError(.invalidRecipe, "`\(recipe)`: \(message)", cause: error)
@@ -83,8 +82,9 @@ extension Site {
                 ?? "/variant/\(Signature.unsigned)/\(PercentText.segment(recipe))/\(PercentText.segment(source))")
     }
 
-    /// The same for a recipe that has been parsed, or made of typed steps. A preset alone is written as `@name`.
-    public func path(_ recipe: Recipe, _ source: String, expiry: Int? = nil) throws(PipelineError) -> String {
+    /// Returns the path of a variant for a parsed recipe or a recipe built from typed steps. A recipe that consists of
+    /// a preset is written as `@name`.
+    public func path(_ recipe: Recipe, _ source: String, expiry: Double? = nil) throws(PipelineError) -> String {
         try path(recipe.presetName.map { "@" + $0 } ?? recipe.description, source, expiry: expiry)
     }
 }

@@ -1,9 +1,10 @@
 import Glibc
+import PipelineSupport
 
-/// What Prometheus' own clients tell of every process, under the names that they use; render workers are processes of their
-/// own and not counted.
+/// The process metrics that the official Prometheus client libraries report, with the same names. Render workers are
+/// separate processes and are not included.
 enum ProcessMetrics {
-    /// In Prometheus' text format. What cannot be read is left out.
+    /// The metrics in the Prometheus text format. Values that cannot be read are omitted.
     static var text: String {
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage)
@@ -34,17 +35,19 @@ enum ProcessMetrics {
     private static func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
 
     private static var openFiles: Double? {
-        guard let folder = opendir("/proc/self/fd") else { return nil }
-        defer { closedir(folder) }
-        // Without `.`, `..` and the folder itself.
-        var count = -3
-        while readdir(folder) != nil { count += 1 }
-        return Double(count)
+        // Excludes the descriptor of the open folder itself.
+        var count = -1.0
+        let isRead = forEachName(in: "/proc/self/fd") { _ in
+            count += 1
+            return true
+        }
+        return isRead ? count : nil
     }
 
-    /// Ticks since the system started (proc(5)), and when that was; both as this process's namespaces have them.
+    /// The time when the process started. Calculated from ticks since boot (proc(5)) and the time of the boot, both in
+    /// this process's namespaces.
     private static let start: Double? = {
-        // The program's name, in parentheses, may hold anything.
+        // The program's name, in parentheses, may contain any character.
         guard let stat = text(at: "/proc/self/stat"), let name = stat.lastIndex(of: ")"),
             let line = text(at: "/proc/stat")?.split(separator: "\n").first(where: { $0.hasPrefix("btime ") }),
             let booted = Double(line.dropFirst("btime ".count))

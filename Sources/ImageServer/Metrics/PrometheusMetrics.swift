@@ -2,17 +2,17 @@ public import CoreMetrics
 import Pipeline
 import Synchronization
 
-/// Keeps the metrics of a program in memory, and writes them as Prometheus' text format, version 0.0.4.
+/// A swift-metrics backend that keeps metrics in memory and writes them in the Prometheus text format, version 0.0.4.
 ///
-/// A backend of swift-metrics: counters, gauges, and durations as histograms in seconds. Series are made once and never
-/// forgotten, so labels must have few values; a program's own mistakes end at `seriesLimit`, beyond which nothing new is
-/// counted.
+/// Supports counters, gauges, and durations as histograms in seconds. A time series is never removed, so labels must
+/// have few values. At most `seriesLimit` series are recorded, which limits the effect of a label with too many values.
+/// Further series are ignored.
 public final class PrometheusMetrics: MetricsFactory {
-    /// Upper ends of the buckets of durations, in seconds.
+    /// The upper bounds of the duration buckets, in seconds.
     static let buckets = [
         0.000_1, 0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30,
     ]
-    /// The most series kept.
+    /// The maximum number of time series.
     static let seriesLimit = 10_000
 
     private enum Kind: String {
@@ -21,7 +21,7 @@ public final class PrometheusMetrics: MetricsFactory {
 
     private struct Family {
         var kind: Kind
-        /// By the text between the braces.
+        /// The time series, by the label string between the braces.
         var series: [String: any Series] = [:]
     }
 
@@ -33,27 +33,23 @@ public final class PrometheusMetrics: MetricsFactory {
 
     private let state = Mutex(State())
 
-    public init() {}
-
-    /// For the metrics of a pipeline and a server, with what they count or measure.
-    package static func describingAll() -> PrometheusMetrics {
-        let metrics = PrometheusMetrics()
+    /// Creates a backend with descriptions of the metrics of pipelines and servers.
+    public init() {
         let served = [
             RequestMetrics.requests: "answers by route and status",
-            RequestMetrics.durations: "time from the head of a request to that of its answer",
+            RequestMetrics.durations: "time from the head of a request to the head of its answer",
             RequestMetrics.bytes: "bytes of the bodies of answers",
         ]
         let folder = Site.folderMeanings.map { (Site.folderPrefix + $0.key, "the cache folder's " + $0.value) }
         for (name, meaning) in Array(ImagePipeline.metricMeanings) + Array(served) + folder {
-            metrics.describe(name, meaning)
+            describe(name, meaning)
         }
-        return metrics
     }
 
-    /// Says what a metric counts or measures, in the line `# HELP`.
+    /// Sets the description of a metric, which is written in its `# HELP` line.
     public func describe(_ name: String, _ meaning: String) { state.withLock { $0.help[name] = meaning } }
 
-    /// All metrics, in the order of their names.
+    /// All metrics in the Prometheus text format, sorted by name.
     public var text: String {
         let (families, help) = state.withLock { ($0.families, $0.help) }
         var text = ""
@@ -70,7 +66,7 @@ public final class PrometheusMetrics: MetricsFactory {
         return text
     }
 
-    // MARK: The backend
+    // MARK: MetricsFactory
 
     public func makeCounter(label: String, dimensions: [(String, String)]) -> any CounterHandler {
         series(label, dimensions, .counter) { CounterSeries() }
@@ -90,7 +86,7 @@ public final class PrometheusMetrics: MetricsFactory {
         series(label, dimensions, .histogram) { HistogramSeries() }
     }
 
-    /// Series stay for as long as the program.
+    /// Does nothing. A time series exists until the program exits.
     public func destroyCounter(_ handler: any CounterHandler) {}
     public func destroyMeter(_ handler: any MeterHandler) {}
     public func destroyRecorder(_ handler: any RecorderHandler) {}
@@ -104,7 +100,8 @@ public final class PrometheusMetrics: MetricsFactory {
         return state.withLock { state in
             if let known = state.families[name]?.series[labels] as? Made { return known }
             let made = make()
-            // Of another kind under the same name, or one too many: it is not written.
+            // The name is used by a metric of a different kind, or there are too many series. This series is not
+            // written.
             guard state.count < Self.seriesLimit, state.families[name].map({ $0.kind == kind }) ?? true else {
                 return made
             }
@@ -124,9 +121,9 @@ public final class PrometheusMetrics: MetricsFactory {
     }
 }
 
-/// The values of a metric under one set of labels.
+/// The values of a metric with one set of labels.
 private protocol Series: AnyObject, Sendable {
-    /// - Parameter labels: what stands between the braces, without them.
+    /// - Parameter labels: The labels, without braces.
     func write(_ name: String, _ labels: String, to text: inout String)
 }
 
@@ -163,7 +160,7 @@ private final class GaugeSeries: Series, MeterHandler, RecorderHandler {
 
 private final class HistogramSeries: Series, TimerHandler, RecorderHandler {
     private struct Counts {
-        /// One more than there are buckets: what is above all of them.
+        /// The last element counts values above all bounds.
         var buckets = [Int](repeating: 0, count: PrometheusMetrics.buckets.count + 1)
         var sum = 0.0
     }

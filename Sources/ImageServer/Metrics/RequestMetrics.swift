@@ -1,8 +1,8 @@
 package import CoreMetrics
 import Synchronization
 
-/// Counts the requests of a server by route and status, and how long their answers took to begin. A route and a status
-/// have few values; anything else a client sends is no label.
+/// Counts a server's requests by route and status, and measures the time until their responses begin. Routes and
+/// statuses have few values. No other part of a request becomes a label.
 package final class RequestMetrics: Sendable {
     package static let requests = "image_pipeline_http_requests_total"
     package static let durations = "image_pipeline_http_request_seconds"
@@ -15,13 +15,14 @@ package final class RequestMetrics: Sendable {
     }
 
     private let factory: any MetricsFactory
-    /// By route and status.
+    /// The metrics by route and status.
     private let handles = Mutex<[String: [Int: Handles]]>([:])
 
     package init(_ factory: any MetricsFactory) { self.factory = factory }
 
-    package func count(_ target: String?, status: Int, bytes: Int, nanoseconds: Int64) {
-        let route = target.map { RouteName($0)?.rawValue ?? "other" } ?? "none"
+    /// - Parameter route: The name of the route; `other` for other paths, `none` if the bytes received were not a
+    ///   request.
+    package func count(_ route: String, status: Int, bytes: Int, nanoseconds: Int64) {
         let known = handles.withLock { handles in
             if let known = handles[route]?[status] { return known }
             let labels = [("route", route), ("status", String(status))]

@@ -1,24 +1,25 @@
 import CPage
 import PipelineSupport
 
-/// A file of the page at `/`. The compiler embeds the files of `Sources/CPage/Web`, so that the program needs nothing
-/// beside it.
+/// A file of the page at `/`. The compiler embeds the files in `Sources/CPage/Web`, so the executable is
+/// self-contained.
 struct PageFile: Sendable {
     let name: String
-    /// Media type.
+    /// The media type.
     let type: String
     let bytes: [UInt8]
-    /// SHA-256 of the bytes.
+    /// The SHA-256 digest of the bytes.
     let tag: String
 
-    /// Changes with any of the files, which refer to each other by relative paths.
+    /// A version that changes if any of the files changes. All files share it because they refer to each other by
+    /// relative paths.
     static let version: String = {
         let contents: [UInt8] = EmbeddedFile.page.flatMap { Array($0.name.utf8) + [0] + $0.bytes + [0] }
         return String(sha256Hex(contents).prefix(12))
     }()
 
     static let all: [PageFile] = EmbeddedFile.page.map { file in
-        // `{version}` in a file stands for the version.
+        // Replaces `{version}` in the file with the current version.
         let text = String(decoding: file.bytes, as: UTF8.self).split(
             separator: "{version}", omittingEmptySubsequences: false)
         let bytes = Array(text.joined(separator: version).utf8)
@@ -28,7 +29,7 @@ struct PageFile: Sendable {
     static func named(_ name: String) -> PageFile? { all.first { $0.name == name } }
 }
 
-/// A file that the compiler has embedded.
+/// A file embedded by the compiler.
 struct EmbeddedFile {
     let name: String
     let bytes: [UInt8]

@@ -1,18 +1,19 @@
 import Pipeline
 import PipelineSupport
 
-/// A picture of the page's own, so that there is something to try without a network.
+/// A built-in sample picture for the page, so that recipes can be tried without a network connection.
 ///
-/// As a source it is written `sample:NAME`: its URL would be the server's own, which the pipeline does not fetch.
+/// A sample is written as the source `sample:NAME`. Its URL would lead to this server, and the pipeline does not fetch
+/// from this server.
 struct PageSample: Sendable {
     let name: String
     let title: String
-    /// The name in its path.
+    /// The file name in the sample's path.
     let file: String
-    /// Media type.
+    /// The media type.
     let type: String
     let bytes: [UInt8]
-    /// SHA-256 of the bytes.
+    /// The SHA-256 digest of the bytes.
     let digest: String
 
     static let all = EmbeddedFile.samples.map(PageSample.init)
@@ -26,7 +27,7 @@ struct PageSample: Sendable {
         digest = sha256Hex(bytes)
     }
 
-    /// The sample that a source names; nil if it is another source.
+    /// Returns the sample that a source names, or nil if the source is not a sample.
     init?(source: String) {
         guard let sample = Self.all.first(where: { $0.source == source }) else { return nil }
         self = sample

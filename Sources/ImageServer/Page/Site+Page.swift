@@ -4,19 +4,19 @@ import PipelineSupport
 import Variants
 
 extension Site {
-    /// The page at `/` and what it reads.
+    /// Responds to requests for the page at `/` and for the files and data that it loads.
     func page(_ route: PageRoute, _ request: ServerRequest) async throws(Problem) -> ServerResponse {
-        guard settings.playground else { throw Route.nothing }
+        guard settings.playground else { throw Operation.nothing }
         let answer: ServerResponse
         switch route {
         case .document:
-            guard let file = PageFile.named("index.html") else { throw Route.nothing }
+            guard let file = PageFile.named("index.html") else { throw Operation.nothing }
             answer = pageAnswer(file, control: "no-cache")
         case .file(let name):
-            guard let file = PageFile.named(name), name != "index.html" else { throw Route.nothing }
+            guard let file = PageFile.named(name), name != "index.html" else { throw Operation.nothing }
             answer = pageAnswer(file, control: "public, max-age=31536000, immutable")
         case .sample(let name):
-            guard let sample = PageSample.all.first(where: { $0.file == name }) else { throw Route.nothing }
+            guard let sample = PageSample.all.first(where: { $0.file == name }) else { throw Operation.nothing }
             answer = pageAnswer(
                 sample.bytes, type: sample.type, tag: sample.digest, control: "public, max-age=3600")
         case .catalogue:
@@ -47,27 +47,28 @@ extension Site {
         pageAnswer(file.bytes, type: file.type, tag: file.tag, control: control)
     }
 
-    /// - Parameter tag: what the `ETag` quotes; nil for none.
+    /// - Parameter tag: The value of `ETag`, without quotes; nil for a response without `ETag`.
     private func pageAnswer(_ body: [UInt8], type: String, tag: String?, control: String) -> ServerResponse {
         var fields = [
             HeaderField("Content-Type", type), HeaderField("Cache-Control", control),
             HeaderField("X-Content-Type-Options", "nosniff"),
             HeaderField("Content-Security-Policy", Self.pagePolicy), HeaderField("Referrer-Policy", "same-origin"),
-            HeaderField("Cross-Origin-Resource-Policy", "same-origin"),
-            HeaderField("Date", HTTPDate.text(unixSeconds: Int(now()))),
+            HeaderField("Cross-Origin-Resource-Policy", "same-origin"), .date(now()),
         ]
         if let tag { fields.append(HeaderField("ETag", "\"\(tag)\"")) }
         return ServerResponse(status: 200, fields: fields, body: body, note: "page")
     }
 
-    /// Nothing but the server's own files, and pictures that the page has fetched from it (`blob:`).
+    /// Allows only the server's own files, and pictures that the page has fetched from the server (`blob:`).
     private static let pagePolicy =
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; "
         + "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-    /// Whether the request comes from an operator, or with the admin token.
+    /// Whether the request carries the admin token, arrived at the operators' address, or comes from this machine with
+    /// a loopback `Host`.
     private func seesAll(_ request: ServerRequest) -> Bool {
-        request.isAdministrative || settings.adminToken?.isIn(request.fields) == true
+        rules.adminToken?.isIn(request.fields) == true
+            || request.isAdministrative && !settings.signature.servesThisMachine
             || isOnThisMachine(request) && request.isForThisMachine
     }
 

@@ -5,9 +5,9 @@ import PipelineSupport
 import Variants
 
 extension Site {
-    /// What recipes may be made of, and what there is to try them on.
+    /// Returns the recipe steps and the sample pictures as JSON.
     ///
-    /// - Parameter showsFolders: whether the names of folders are for the client.
+    /// - Parameter showsFolders: Whether the client may see the names of folders.
     func catalogueText(showsFolders: Bool) async -> String {
         let entries = Catalogue.entries(with: await pipeline.libraries())
         let names = await pipeline.pictureNames()
@@ -22,14 +22,14 @@ extension Site {
                 json.add("path", sample.path)
             })
         if showsFolders {
-            let names = settings.baseURLs.folders.map { JSONText.quoted($0.name) }
+            let names = rules.baseURLs.folders.map { JSONText.quoted($0.name) }
             json.add("folders", raw: "[" + names.joined(separator: ",") + "]")
         }
         json.add(
             "presets",
-            raw: JSONText.list(settings.presets.names) { name, json in
+            raw: JSONText.list(rules.presets.names) { name, json in
                 json.add("name", name)
-                json.add("recipe", settings.presets[name])
+                json.add("recipe", rules.presets[name])
             })
         json.add(
             "entries",
@@ -41,7 +41,7 @@ extension Site {
                 json.add("ranges", entry.ranges)
                 json.add("example", entry.example)
                 json.add("words") { json in
-                    // Masks and overlays are the values of NAME in the grammar.
+                    // In the grammar, NAME represents the name of a mask or an overlay.
                     let values = entry.words.merging(names[entry.token].map { ["NAME": $0] } ?? [:]) { $1 }
                     for (key, words) in values.sorted(by: { $0.key < $1.key }) {
                         json.add(key, texts: words)
@@ -51,7 +51,7 @@ extension Site {
         return json.closed
     }
 
-    /// How full each tier is, and the variants stored last.
+    /// Returns the size of each tier and the most recently stored variants, as JSON.
     func cacheText() async -> String {
         let memory = pipeline.memoryStatistics
         let disk = await pipeline.diskStatistics()
@@ -84,7 +84,7 @@ extension Site {
                 json.add("kind", tier.1)
                 json.add("hits", tier.2.hits)
                 json.add("misses", tier.2.misses)
-                // What other machines use as well is not counted here.
+                // Tiers shared with other machines are not measured here.
                 if numbered.offset >= counted { return }
                 json.add("bytes", tier.2.bytes)
                 json.add("budget", tier.2.budget)
@@ -113,8 +113,8 @@ extension Site {
 
     private static let recentCount = 24
 
-    /// Some names of a folder, `?folder=NAME:PATH`, in order, from the one after `&after=FILE`; all that is not plain is
-    /// percent-encoded, as in sources.
+    /// Returns part of a folder listing for `?folder=NAME:PATH`, sorted, starting after `&after=FILE`. Names are
+    /// percent-encoded as in sources.
     func folderText(_ target: String) async throws(Problem) -> String {
         var given: [Substring: String] = [:]
         for pair in target.drop(while: { $0 != "?" }).dropFirst().split(separator: "&") {
@@ -123,7 +123,7 @@ extension Site {
                 String(decoding: $0, as: UTF8.self)
             }
         }
-        let resolved = try settings.baseURLs.resolved(given["folder"] ?? "")
+        let resolved = try rules.baseURLs.resolved(given["folder"] ?? "")
         guard let folder = resolved.folder else { throw Problem(.unknownPath, "`baseURLs` has no such folder") }
         let path = String(resolved.text.dropFirst(folder.name.count + 1))
         let after = percentDecoded(given["after"] ?? "") ?? []
@@ -150,12 +150,12 @@ extension Site {
     }
 
     private static let namesOnPage = 200
-    /// Reading a folder blocks, and one with a million files takes a while.
+    /// Reads folders. Reading blocks the thread, and a folder with a million files takes long to read.
     private static let folderReader = OwnedThreads(count: 1)
 }
 
 extension JSONText {
-    /// An array of objects.
+    /// Returns a JSON array with one object per value.
     fileprivate static func list<Value>(_ values: [Value], _ add: (Value, inout JSONText) -> Void) -> String {
         let objects = values.map { value in
             var json = JSONText()

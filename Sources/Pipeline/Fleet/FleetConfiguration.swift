@@ -1,42 +1,39 @@
 package import PipelineFleet
+public import PipelineSupport
 
-/// How the machines of a fleet, each with caches of its own, learn of each other's purges: through a stream on a Redis server,
-/// which keeps them for machines that are away (docs/fleet.md).
+/// Connects machines with separate caches, so that each machine applies the purges of the others. The machines share a
+/// stream on a Redis server, which keeps purges for machines that are temporarily disconnected (docs/fleet.md).
 public struct FleetConfiguration: Sendable, Hashable {
-    /// What is wrong with the URL of a server.
-    public struct InvalidURL: Error, Sendable, Hashable, CustomStringConvertible {
-        public let description: String
-    }
-
     package let redis: RedisURL
-    /// The server, without user and password.
+    /// The server URL, without user name and password.
     public var server: String { redis.description }
-    /// Seconds for which a machine relies on what it knows of purges: one that was stopped, or has only begun, asks before it
-    /// answers with anything stored. Default 2.
-    public var seconds = 2.0
+    /// How long a machine may serve stored entries after it last read the stream of purges. A machine that was
+    /// suspended, or has just started, reads the stream before it serves stored entries. Default 2 s.
+    public var trustPeriod = Duration.seconds(2)
 
-    /// - Parameter redis: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://…` for TLS, whose certificate the
-    ///   authorities of `FetchConfiguration` vouch for. Each fleet needs a database of its own.
-    public init(redis: String) throws(InvalidURL) {
+    /// - Parameter redis: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://…` for TLS. The server's
+    ///   certificate must be issued by an authority that `FetchConfiguration` trusts. Each fleet needs its own
+    ///   database.
+    public init(redis: String) throws(InvalidSetting) {
         do throws(RedisURL.Problem) { self.redis = try RedisURL(redis) } catch {
-            throw InvalidURL(description: error.description)
+            throw InvalidSetting(error.description)
         }
     }
 }
 
-/// How a machine of a fleet is doing.
+/// The status of a machine in a fleet.
 public struct FleetStatus: Sendable, Hashable {
-    /// Whether it hears of the others' purges. If not, it goes on with what it has stored, and carries out what it missed
-    /// once it hears again.
+    /// Whether the machine is receiving purges from other machines. While it is not, it validates stored entries before
+    /// serving them. It applies missed purges after it has reconnected.
     public internal(set) var isConnected = false
-    /// The number of the last purge of the fleet that it has carried out; nil before it knows any.
+    /// The number of the last purge in the stream that this machine has applied; nil until a purge is known.
     public internal(set) var number: Int?
-    /// Purges that this machine has yet to publish.
+    /// The number of purges that this machine has not published yet. The cache folder keeps them.
     public internal(set) var waiting = 0
-    /// Its own purges that were told.
+    /// The number of purges that this machine has published.
     public internal(set) var told = 0
-    /// Purges by others that it has carried out.
+    /// The number of purges from other machines that this machine has applied.
     public internal(set) var heard = 0
-    /// How often purges may have been missed, so that every record was validated again.
+    /// How often purges may have been missed, so that all records were validated again.
     public internal(set) var losses = 0
 }

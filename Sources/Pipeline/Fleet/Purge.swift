@@ -2,25 +2,26 @@ import PipelineCaching
 import PipelineFleet
 import PipelineSupport
 
-/// A purge as it was asked for, so that every machine of a fleet can carry it out.
+/// A purge as requested, so that every machine of a fleet can apply it.
 struct Purge: Sendable, Hashable {
     /// Names of stored sources.
     var sources: Set<String> = []
-    /// What further names begin with.
+    /// Prefixes of the names of further sources.
     var prefixes: Set<String> = []
     var tags: Set<String> = []
     var masks: Set<String> = []
     var overlays: Set<String> = []
     var mode = PurgeMode.hard
-    /// Stands for purges that are not known any more.
+    /// Whether the selection of the purge is unknown, so that the purge covers every entry.
     var isUnknown = false
 
     static let unknown = Purge(isUnknown: true)
 
-    /// Takes over another one of the same mode; false if both cannot be one.
+    /// Merges another purge with the same mode into this one. Returns false if the two cannot be merged.
     mutating func merge(_ other: Purge) -> Bool {
         if isUnknown { return true }
-        // A set of strings has one of two names that differ in bytes alone, which those of URLs do not.
+        // Swift strings can be equal although their bytes differ, and a set would keep only one of them. ASCII strings,
+        // such as URLs, are safe.
         let isPlain = other.sources.union(other.prefixes).allSatisfy { $0.utf8.allSatisfy { $0 < 0x80 } }
         guard mode == other.mode, !other.isUnknown, isPlain else { return false }
         for (_, set) in Self.sets { self[keyPath: set].formUnion(other[keyPath: set]) }
@@ -28,8 +29,8 @@ struct Purge: Sendable, Hashable {
     }
 }
 
-/// As text: `purge 1 MODE`, and a line for each source, prefix, tag, mask and overlay; `unknown 1` for those that are not known.
-/// Control characters and `%` are percent-encoded.
+/// The serialized form: `purge 1 MODE`, then a line for each source, prefix, tag, mask and overlay; or `unknown 1` for
+/// unknown purges. Control characters and `%` are percent-encoded.
 extension Purge {
     private static var sets: [(word: String, set: WritableKeyPath<Purge, Set<String>>)] {
         [
@@ -39,8 +40,14 @@ extension Purge {
 
     private static let textOfUnknown = "unknown 1\n"
 
-    /// In as many parts as its size demands; of one that has a name too long for any, that purges are not known.
-    var parts: [[UInt8]] {
+    /// The serialized purge, split into parts that fit in a stream entry. If a single name does not fit, the result is
+    /// an unknown purge.
+    var parts: [[UInt8]] { parts(atMost: PurgeStream.maxPayloadBytes) }
+
+    /// The serialized purge in one part, whatever its size.
+    var text: String { String(decoding: parts(atMost: .max)[0], as: UTF8.self) }
+
+    private func parts(atMost most: Int) -> [[UInt8]] {
         let unknown = [Array(Self.textOfUnknown.utf8)]
         if isUnknown { return unknown }
         let head = Array("purge 1 \(mode.rawValue)\n".utf8)
@@ -48,15 +55,15 @@ extension Purge {
         for (word, set) in Self.sets {
             for name in self[keyPath: set].sorted() {
                 let line = Array("\(word) ".utf8) + Self.encoded(name) + [0x0A]
-                if head.count + line.count > PurgeStream.maxPayloadBytes { return unknown }
-                if parts.last!.count + line.count > PurgeStream.maxPayloadBytes { parts.append(head) }
+                if head.count + line.count > most { return unknown }
+                if parts.last!.count + line.count > most { parts.append(head) }
                 parts[parts.count - 1] += line
             }
         }
         return parts
     }
 
-    /// nil for what another version may have written.
+    /// Parses a serialized purge. Returns nil for a form that this version does not know.
     init?(_ payload: [UInt8]) {
         guard let text = String(validating: payload, as: UTF8.self), text.utf8.last == 0x0A else { return nil }
         if text == Self.textOfUnknown {

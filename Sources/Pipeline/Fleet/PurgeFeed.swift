@@ -3,94 +3,91 @@ import PipelineFleet
 import PipelineSupport
 import Synchronization
 
-/// Tells the other machines of a fleet of purges here, and carries out theirs.
+/// Publishes the purges of this machine to the other machines of a fleet, and applies theirs.
 ///
-/// What is stored answers only while it is known that no other machine had purged anything `FleetConfiguration.seconds` ago
-/// that was not carried out here; else it is validated first. While the server cannot be reached nothing is known, and what
-/// is stored answers.
+/// After each read of the stream, stored entries are served without validation for `FleetConfiguration.trustPeriod`.
+/// After that time, and while the server cannot be reached, this machine cannot know about purges by other machines, so
+/// it validates entries first.
 final class PurgeFeed: PurgeNews {
     private struct State {
         var status = FleetStatus()
-        /// Purges that this machine has yet to publish.
-        var waiting: [Purge] = []
-        var isTelling = false
-        var wasAway = false
+        var isAway = false
+        /// Whether this machine also applies its own entries in the stream, because its folder refused a purge.
+        var repeatsOwn = false
     }
 
     private let configuration: FleetConfiguration
     private let stream = PurgeStream()
     private let redis: RedisConnection.Configuration
-    /// For telling; the one that follows waits most of the time.
+    /// The connection for publishing. The connection that follows the stream blocks most of the time.
     private let connection: RedisConnection
-    /// nil without a folder: what memory holds was stored since the start.
-    private let file: PurgePlaceFile?
     private let node: String
     private let warn: @Sendable (String) -> Void
     private let state = Mutex(State())
-    /// Until when what is stored may answer, in nanoseconds of the clock that counts suspension too; `max` while nothing
-    /// can be known.
+    /// Purges that this machine has not published yet. Their folder also keeps the position in the stream. A pipeline
+    /// without a folder needs no position, because its memory holds only entries stored since startup.
+    let waiting: WaitingPurges
+    /// The time until which stored entries may be served without validation, in nanoseconds of the clock that includes
+    /// suspension.
     private let until = Atomic<UInt64>(0)
-
-    /// Purges that wait for the server; more of them become one of which nothing is known.
-    private static let mostWaiting = 10_000
-    /// Whether requests have waited in vain for purges to be carried out, so that others do not.
+    /// Whether a request has already timed out waiting for purges to be applied, so that further requests do not wait.
     private let isLate = Atomic<Bool>(false)
-    /// Seconds that a request waits for purges to be carried out.
+    /// How long a request waits for purges to be applied, in seconds.
     private static let patience = 1.0
     private static let pollSeconds = 0.005
-    /// Before carrying out is tried again after the folder failed.
-    private static let pauseSeconds = 1.0
+    /// The pause before a purge is retried after the folder failed, in seconds.
+    private static let pauseSeconds = 0.25
+    /// The name in the folder for the position in the stream.
+    private static let placeName = "fleet.place"
 
-    /// - Parameters:
-    ///   - folder: where the place in the stream is kept; nil for none.
-    ///   - authoritiesFile: of `rediss://` servers; nil for the system's.
+    /// - Parameter authoritiesFile: the certificate authorities for `rediss://` servers; nil for the authorities of the
+    ///   system.
     init(
-        _ configuration: FleetConfiguration, folder: String?, authoritiesFile: String?,
-        warn: @escaping @Sendable (String) -> Void
+        _ configuration: FleetConfiguration, authoritiesFile: String?, warn: @escaping @Sendable (String) -> Void
     ) {
         self.configuration = configuration
         var redis = RedisConnection.Configuration(configuration.redis)
         redis.authoritiesFile = authoritiesFile
         self.redis = redis
         connection = RedisConnection(redis)
-        file = folder.map { PurgePlaceFile(folder: $0) }
+        waiting = WaitingPurges("fleet.waiting.", warn: warn)
         node = String(UInt64.random(in: .min ... .max), radix: 16)
         self.warn = warn
     }
 
+    private var trustSeconds: Double { configuration.trustPeriod / .seconds(1) }
+    private var folder: DiskTier? { waiting.folder.withLock(\.self) }
+
     var status: FleetStatus {
-        state.withLock { state in
-            var status = state.status
-            status.waiting = state.waiting.count
-            return status
-        }
+        var status = state.withLock(\.status)
+        status.waiting = waiting.count
+        return status
     }
 
-    // MARK: Telling
+    // MARK: Publishing
 
-    /// Tells the others of a purge.
+    /// Publishes a purge to the other machines.
     ///
-    /// - Returns: whether they were told; otherwise they will be once the server can be reached.
+    /// - Returns: whether the purge was published. If not, it will be published when the server can be reached.
     func tell(_ purge: Purge) async -> Bool {
-        // A server that does not even refuse would be waited for.
-        let isAway = until.load(ordering: .acquiring) == .max
-        if !isAway, await publish(purge) { return true }
-        wait(purge)
+        // If the server is unreachable, publishing would wait for a timeout.
+        if !state.withLock(\.isAway), await publish(purge) { return true }
+        await waiting.add(purge)()
         return false
     }
 
-    /// Tells the others behind the answer.
+    /// Publishes a purge in a separate task, so that the caller need not wait.
     func tellLater(_ purge: Purge) {
-        wait(purge)
-        Task { await tellWaiting() }
-    }
-
-    private func wait(_ purge: Purge) {
-        state.withLock { state in
-            state.waiting.append(purge)
-            if state.waiting.count > Self.mostWaiting { state.waiting = [.unknown] }
+        let store = waiting.add(purge)
+        Task {
+            await store()
+            await tellWaiting()
         }
     }
+
+    /// Records that the folder has refused a purge of this machine. The machine then applies the purge when it reads
+    /// the purge from the stream.
+    func repeatOwn() { state.withLock { $0.repeatsOwn = true } }
 
     /// - Parameter isFirst: whether to log a failure; false for a repeated attempt.
     private func publish(_ purge: Purge, isFirst: Bool = true) async -> Bool {
@@ -99,28 +96,15 @@ final class PurgeFeed: PurgeNews {
             state.withLock { $0.status.told += 1 }
             return true
         } catch {
-            // The others are told again: a purge that is carried out twice does no harm.
-            if isFirst, error.code != .cancelled { warn("the fleet is not told of a purge yet: \(error)") }
+            // The purge is published again later. Applying it twice is harmless.
+            if isFirst, error.code != .cancelled { warn("a purge is not published to the fleet yet: \(error)") }
             return false
         }
     }
 
-    /// Tells of what waits, unless that is going on.
-    private func tellWaiting() async {
-        let begins = state.withLock { state in
-            if state.isTelling || state.waiting.isEmpty { return false }
-            state.isTelling = true
-            return true
-        }
-        guard begins else { return }
-        while let next = state.withLock({ $0.waiting.first }) {
-            guard await publish(next, isFirst: false) else { break }
-            state.withLock { if $0.waiting.first == next { $0.waiting.removeFirst() } }
-        }
-        state.withLock { $0.isTelling = false }
-    }
+    private func tellWaiting() async { await waiting.send { await publish($0, isFirst: false) } }
 
-    // MARK: Hearing
+    // MARK: Following
 
     var isCurrent: Bool { SystemClock.bootNanoseconds < until.load(ordering: .acquiring) }
 
@@ -130,7 +114,9 @@ final class PurgeFeed: PurgeNews {
             if Task.isCancelled || isLate.load(ordering: .relaxed) { return false }
             if SystemClock.boot.seconds > end {
                 isLate.store(true, ordering: .relaxed)
-                warn("purges by other machines are not carried out yet; until they are, what is stored is validated")
+                warn(
+                    "purges by other machines are not carried out yet; until then stored pictures are validated before they are served"
+                )
                 return false
             }
             try? await Task.sleep(for: .seconds(Self.pollSeconds))
@@ -138,34 +124,46 @@ final class PurgeFeed: PurgeNews {
         return true
     }
 
-    /// Follows the purges until the task is cancelled.
+    /// Follows the stream of purges until the task is cancelled.
     func follow(_ purger: Purger) async {
         var reader = PurgeReader(stream, redis)
-        // Four reads within the time for which what they told is relied on.
-        reader.blockSeconds = configuration.seconds / 4
-        let start = Mutex(await file?.read() ?? .new)
-        while !Task.isCancelled {
-            do {
-                try await reader.run(from: start.withLock(\.self)) { [self] events in
-                    try await apply(events, purger)
-                } advance: { [self] place in
-                    start.withLock { $0 = .place(place) }
-                    await store(place)
-                } confirm: { [self] since, place in
-                    until.store(Self.nanoseconds(since + configuration.seconds), ordering: .releasing)
-                    isLate.store(false, ordering: .relaxed)
-                    state.withLock { $0.status.number = place.number }
-                    await tellWaiting()
-                }
-            } catch {
-                warn("purges by other machines cannot be carried out, and are tried again: \(error)")
-                try? await Task.sleep(for: .seconds(Self.pauseSeconds))
-            }
+        // Read four times per trust period.
+        reader.blockSeconds = trustSeconds / 4
+        // Returns only when the task is cancelled.
+        try? await reader.run(from: await Self.start(in: folder, waiting)) { [self] events in
+            try await apply(events, purger)
+        } advance: { [self] place in
+            await store(place)
+        } confirm: { [self] since, place in
+            until.store(Self.nanoseconds(since + trustSeconds), ordering: .releasing)
+            isLate.store(false, ordering: .relaxed)
+            state.withLock { $0.status.number = place.number }
+            await tellWaiting()
         }
     }
 
+    /// Reads the position in the stream from a folder.
+    ///
+    /// - Parameter waiting: receives the purges that an earlier process did not publish.
+    static func start(in folder: DiskTier?, _ waiting: WaitingPurges? = nil) async -> PurgeStart {
+        guard let folder else { return .new }
+        guard let (texts, holdsRecords) = try? await folder.texts() else { return .damagedPlace }
+        waiting?.load(texts)
+        if let text = texts[placeName] { return PurgePlace(text).map { .place($0) } ?? .damagedPlace }
+        let former = await PurgePlaceFile(folder: folder.store.folder).read()
+        return former == .new && holdsRecords ? .damagedPlace : former
+    }
+
+    /// Stores the position in the same index that the preceding purges have changed, so that the position is never
+    /// ahead of them.
     private func store(_ place: PurgePlace) async {
-        do throws(PurgePlaceFile.Failure) { try await file?.write(place) } catch { warn("\(error)") }
+        guard let folder else { return }
+        do throws(StoreError) {
+            try await folder.store(texts: [Self.placeName: place.description])
+            await PurgePlaceFile(folder: folder.store.folder).remove()
+        } catch {
+            warn("the place in the stream of purges is not stored: after a restart purges are applied again: \(error)")
+        }
     }
 
     private func apply(_ events: [PurgeEvent], _ purger: Purger) async throws(StoreError) {
@@ -173,15 +171,17 @@ final class PurgeFeed: PurgeNews {
         func carryOut() async throws(StoreError) {
             guard let purge = joined else { return }
             joined = nil
-            // What these cover is looked for first, which takes time: requests wait, until the reader confirms.
+            // Searching for the entries that these purges cover takes time. Requests wait until the reader confirms.
             if !purge.tags.isEmpty || !purge.masks.isEmpty || !purge.overlays.isEmpty {
                 until.store(0, ordering: .releasing)
             }
-            _ = try await purger.carryOut(purge, isOwn: false)
+            try await untilTheFolderWorks { () async throws(StoreError) in
+                _ = try await purger.carryOut(purge, isOwn: false)
+            }
         }
         for event in events {
             switch event {
-            case .purge(_, _, node): continue
+            case .purge(_, _, node) where !state.withLock(\.repeatsOwn): continue
             case .purge(let number, let payload, _):
                 state.withLock { $0.status.heard += 1 }
                 let purge = Purge(payload)
@@ -192,24 +192,45 @@ final class PurgeFeed: PurgeNews {
             case .lost(let loss):
                 try await carryOut()
                 lost("\(loss)")
-                try await purger.tiers.doubtAll()
+                try await untilTheFolderWorks { () async throws(StoreError) in try await purger.tiers.doubtAll() }
             case .connected:
-                // Those missed while it was away come first.
+                // Purges that were missed while disconnected are applied first.
                 until.store(0, ordering: .releasing)
+                isLate.store(false, ordering: .relaxed)
                 let wasAway = state.withLock { state in
                     state.status.isConnected = true
-                    defer { state.wasAway = false }
-                    return state.wasAway
+                    defer { state.isAway = false }
+                    return state.isAway
                 }
                 if wasAway { warn("purges by other machines are carried out again: \(configuration.redis) answers") }
             case .disconnected(let error):
-                state.withLock { ($0.status.isConnected, $0.wasAway) = (false, true) }
-                until.store(.max, ordering: .releasing)
-                isLate.store(false, ordering: .relaxed)
-                warn("purges by other machines are not known, and what is stored answers: \(error)")
+                state.withLock { ($0.status.isConnected, $0.isAway) = (false, true) }
+                until.store(0, ordering: .releasing)
+                // Waiting would not help, because reconnecting is retried only after a pause.
+                isLate.store(true, ordering: .relaxed)
+                warn(
+                    "purges by other machines are not known, so stored pictures are validated before they are served: \(error)"
+                )
             }
         }
         try await carryOut()
+    }
+
+    /// Repeats a call until the folder works or the task is cancelled. Until then, all stored entries are validated
+    /// before they are served.
+    private func untilTheFolderWorks(_ body: () async throws(StoreError) -> Void) async throws(StoreError) {
+        var hasWarned = false
+        while true {
+            do throws(StoreError) { return try await body() } catch {
+                until.store(0, ordering: .releasing)
+                isLate.store(true, ordering: .relaxed)
+                if Task.isCancelled { throw error }
+                if !hasWarned { warn("the folder refuses purges by other machines, which are tried again: \(error)") }
+                hasWarned = true
+                // Cancellation ends the sleep early; the loop checks for it after the next attempt.
+                try? await Task.sleep(for: .seconds(Self.pauseSeconds))
+            }
+        }
     }
 
     private func lost(_ reason: String) {
@@ -219,19 +240,20 @@ final class PurgeFeed: PurgeNews {
 
     private static func nanoseconds(_ seconds: Double) -> UInt64 { UInt64(max(0, seconds) * 1e9) }
 
-    /// Tries once more to tell of what waits, and ends the connection.
+    /// Tries again to publish the waiting purges, then closes the connection.
     func close() async {
-        while state.withLock({ $0.isTelling }) { try? await Task.sleep(for: .seconds(Self.pollSeconds)) }
+        while waiting.isSending { try? await Task.sleep(for: .seconds(Self.pollSeconds)) }
         await tellWaiting()
         let left = status.waiting
         if left > 0 {
-            warn("the fleet was not told of \(left) purges, since its server cannot be reached: purge again")
+            let advice = folder == nil ? "purge again" : "the next process on this cache folder tells it"
+            warn("\(left) purges were not published to the fleet, because its server cannot be reached: \(advice)")
         }
         connection.close()
     }
 }
 
-/// The task that follows the purges of a fleet. It is cancelled when its pipeline is released.
+/// Owns the task that follows the purges of a fleet. The task is cancelled when its pipeline is released.
 final class FleetFollower: Sendable {
     let feed: PurgeFeed
     private let task: Task<Void, Never>

@@ -2,56 +2,62 @@ import PipelineCaching
 import Variants
 
 extension TierName {
-    /// In `PurgeResult.unconfirmed`: the other machines of the fleet have not been told yet.
+    /// Listed in `PurgeResult.unconfirmed` if the other machines of the fleet may not know about the purge yet.
     public static let fleet = TierName("fleet")
 }
 
-/// Carries out purges here, and has the other machines of the fleet told.
+/// Applies purges on this machine and publishes them to the other machines of the fleet.
 struct Purger: Sendable {
     let tiers: Tiers
-    /// nil without a fleet.
+    /// The connection to the fleet; nil without a fleet.
     let feed: PurgeFeed?
+    let unconfirmed: UnconfirmedPurges
 
     func callAsFunction(_ purge: Purge) async throws(StoreError) -> PurgeResult {
         let carriedOut = await Result { () async throws(StoreError) in try await carryOut(purge) }
-        // Even if the folder fails here.
+        if case .failure = carriedOut { feed?.repeatOwn() }
+        // The purge is published even if the folder on this machine fails.
         let isTold = await feed?.tell(purge) ?? true
         var result = try carriedOut.get()
         if !isTold { result.unconfirmed.append(.fleet) }
         return result
     }
 
-    /// Purges a source that a request has changed. The request has been answered already, so errors are counted and logged
-    /// like any other, and memory is purged regardless.
+    /// Purges a source that a request has changed. The request has already been answered, so errors are only counted
+    /// and logged. Memory is purged even then.
     func invalidate(_ source: String) async {
         let purge = Purge(sources: [source])
-        do throws(StoreError) { _ = try await carryOut(purge) } catch { tiers.note(error) }
+        do throws(StoreError) { _ = try await carryOut(purge) } catch {
+            tiers.note(error)
+            feed?.repeatOwn()
+        }
         feed?.tellLater(purge)
     }
 
-    /// - Parameter isOwn: whether this machine was asked for it.
+    /// Applies a purge on this machine.
+    ///
+    /// - Parameter isOwn: whether the purge was requested on this machine.
     func carryOut(_ purge: Purge, isOwn: Bool = true) async throws(StoreError) -> PurgeResult {
+        let result = try await carryOutOnce(purge, isOwn)
+        await unconfirmed.add(result.unconfirmedSelections)
+        return result
+    }
+
+    private func carryOutOnce(_ purge: Purge, _ isOwn: Bool) async throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
         if purge.isUnknown {
             try await tiers.doubtAll()
             return result
         }
-        // Bytes supplied by a caller have no record; their source name contains their digest.
-        let bytes = purge.sources.filter { $0.hasPrefix("bytes:") }
-        for source in bytes {
-            let own = PurgeSelection(sources: [source], digests: [String(source.dropFirst(6))], mode: purge.mode)
-            result.add(try await tiers.purge(own, isOwn: isOwn))
-        }
-        let matching = purge.prefixes.isEmpty ? nil : SourceSelection(prefixes: purge.prefixes.sorted())
-        let named = PurgeSelection(sources: purge.sources.subtracting(bytes), matching: matching, mode: purge.mode)
-        if !named.sources.isEmpty || matching != nil { result.add(try await tiers.purge(named, isOwn: isOwn)) }
+        let named = purge.selection
+        if !named.sources.isEmpty || named.matching != nil { result.add(try await tiers.purge(named, isOwn: isOwn)) }
         if !purge.tags.isEmpty { result.add(try await remove(tags: purge.tags, purge.mode)) }
         let names = purge.masks.union(purge.overlays)
         if names.isEmpty { return result }
         result.add(
             try await tiers.purge { text in
                 guard names.contains(where: { text.contains($0) }) else { return false }
-                // A recipe that does not parse may use one: rendering it again does no harm.
+                // A recipe that does not parse may use one of the names. Rendering such a variant again is harmless.
                 guard let recipe = try? Recipe(text) else { return true }
                 return recipe.maskNames.contains(where: purge.masks.contains)
                     || recipe.overlayNames.contains(where: purge.overlays.contains)

@@ -1,21 +1,21 @@
 import Synchronization
 public import Variants
 
-/// A queue of loads that its user steers: how many run, in which order, which of them newer ones replace.
+/// Queues loads and controls how many run at a time, in which order, and which waiting loads are replaced by newer
+/// ones.
 ///
-/// It has no cache, no thread and no policy of its own: the pipeline does the work, and shares it with everybody else who
-/// asks. A loader that is released does all that it was asked for, unless it is suspended: then loads that wait end with
-/// `cancelled`.
+/// A loader has no cache, threads or policy. The pipeline does the work and shares it among all requests. Loads finish
+/// even if their loader is released, unless the loader is suspended: its waiting loads then end with `cancelled`.
 public final class ImageLoader: Sendable {
     private struct State {
         var queue: LoaderQueue
         var loads: [LoaderQueue.Member: LoadTask] = [:]
         var next: LoaderQueue.Member = 0
-        /// Loads that were cancelled while others had their place: their work goes on for as long as those want it, since one
-        /// that has just begun may not have joined it yet.
+        /// Cancelled loads that shared their place with loads still in the queue, by place. Their work continues for as
+        /// long as the other loads need it, because a load that has just begun may not have joined the work yet.
         var left: [LoaderQueue.Member: [LoadTask]] = [:]
 
-        /// Removes those whose place is gone.
+        /// Removes and returns the cancelled loads from places that have ended.
         mutating func unneeded() -> [LoadTask] {
             queue.takeGone().flatMap { left.removeValue(forKey: $0) ?? [] }
         }
@@ -24,19 +24,20 @@ public final class ImageLoader: Sendable {
     private let pipeline: ImagePipeline
     private let state: Mutex<State>
 
-    /// A loader before a pipeline, which may have several.
+    /// Creates a loader for a pipeline. A pipeline may have several loaders.
     public init(_ pipeline: ImagePipeline, _ configuration: LoaderConfiguration = LoaderConfiguration()) {
         self.pipeline = pipeline
         state = Mutex(State(queue: LoaderQueue(configuration)))
     }
 
-    /// Running loads retain their loader, so loads can wait here only if it is suspended.
+    /// Running loads retain their loader, so loads can be waiting here only if the loader is suspended.
     deinit {
         for load in state.withLock({ $0.loads.values }) { load.cancel() }
     }
 
-    /// A load that begins when it is its turn. The same request twice takes one place, and what memory can answer none.
-    /// Requests with bytes are the same if they have the same `sourceID` or share one array.
+    /// Returns a load that begins when the queue reaches it. Equal requests share one place in the queue. A request
+    /// that memory can answer takes no place. Requests with bytes are equal if they have the same `sourceID` or share
+    /// one array.
     public func load(_ request: ImageRequest) -> LoadTask {
         if let ended = pipeline.loadFromMemory(request) { return ended }
         let load = add(request, isPrefetch: false)
@@ -44,8 +45,8 @@ public final class ImageLoader: Sendable {
         return load
     }
 
-    /// Loads that begin when nothing else waits, in this order, with low priority, for what will be wanted soon. A load of
-    /// the same request joins and raises one.
+    /// Returns loads for pictures that will be needed soon. The loads begin in this order, with low priority, when no
+    /// other loads are waiting. Calling `load(_:)` for the same request joins the prefetch and raises its priority.
     public func prefetch(_ requests: [ImageRequest]) -> [LoadTask] {
         let loads = requests.map { request in
             var low = request
@@ -56,21 +57,22 @@ public final class ImageLoader: Sendable {
         return loads
     }
 
-    /// The same for sources given as text, such as `["photos:42", "https://example.org/a.jpg"]`.
+    /// Returns loads for sources given as strings, such as `["photos:42", "https://example.org/a.jpg"]`. Otherwise like
+    /// `prefetch(_:)`.
     public func prefetch(_ sources: [String], recipe: Recipe) -> [LoadTask] {
         prefetch(sources.map { ImageRequest(ImageSource($0), recipe: recipe) })
     }
 
-    /// Lets nothing new begin; what runs goes on.
+    /// Stops starting loads. Running loads continue.
     public func suspend() { state.withLock { $0.queue.suspend(true) } }
 
-    /// Lets loads begin again.
+    /// Starts loads again after `suspend()`.
     public func resume() {
         state.withLock { $0.queue.suspend(false) }
         beginNext()
     }
 
-    /// Cancels every load, prefetches included. New ones may be added at once.
+    /// Cancels every load, including prefetches. New loads may be added immediately.
     public func cancelAll() {
         let (loads, unneeded) = state.withLock { state in
             state.queue.removeAll()
@@ -81,7 +83,7 @@ public final class ImageLoader: Sendable {
         for load in unneeded { load.cancelWork() }
     }
 
-    /// What it has to do and has done.
+    /// The numbers of waiting, running and finished loads.
     public var statistics: LoaderStatistics { state.withLock { $0.queue.statistics } }
 
     private func add(_ request: ImageRequest, isPrefetch: Bool) -> LoadTask {
@@ -101,7 +103,7 @@ public final class ImageLoader: Sendable {
         for old in superseded {
             let goesOn = old.request.finishWhenAbandoned
             let error = PipelineError(.superseded, "\(old.request.source.displayName): a newer load took its place")
-            // One that runs goes on by itself; one that waited does so behind the others.
+            // A running load continues in the background. A waiting load is queued again as a prefetch.
             if old.end(error, leavesWork: goesOn), goesOn { _ = prefetch([old.request]) }
         }
         if added.beginsNow { begin([load]) }
@@ -112,9 +114,12 @@ public final class ImageLoader: Sendable {
         state.withLock { state in
             if let priority = state.loads[member]?.priority { state.queue.setPriority(member, priority) }
         }
+        beginNext()
     }
 
-    /// - Returns: whether others have the load's place, so that its work goes on.
+    /// Removes a load that has ended.
+    ///
+    /// - Returns: whether other loads share the place of the load, so that its work continues.
     private func end(_ member: LoaderQueue.Member) -> Bool {
         let (isShared, unneeded) = state.withLock { state -> (Bool, [LoadTask]) in
             let load = state.loads.removeValue(forKey: member)
@@ -138,10 +143,6 @@ public final class ImageLoader: Sendable {
     }
 
     private func begin(_ loads: [LoadTask]) {
-        for load in loads {
-            load.begin { [self] (request, tell) async throws(PipelineError) in
-                try await pipeline.respond(to: request, telling: tell, showsStale: true)
-            }
-        }
+        for load in loads { pipeline.begin(load, for: self) }
     }
 }

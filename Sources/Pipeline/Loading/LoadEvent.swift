@@ -1,40 +1,41 @@
-/// What happens in one load, in this order; each at most once, but `progress`.
+/// An event of a load. Events arrive in the order of the cases, each at most once except `progress`.
 public enum LoadEvent: Sendable {
-    /// A stored picture is there, stale or not (`ImageResponse.isStale`), before the origin is asked.
+    /// A stored picture is available, fresh or stale (`ImageResponse.isStale`), before the origin has been contacted.
     case cached(ImageResponse)
-    /// The original is being obtained, by this load or another that it shares the work of.
+    /// The original is being fetched, by this load or by another load that shares the work.
     case fetching(hadCached: Bool)
-    /// Bytes of the body received so far, and how many its origin announced; at most five a second, and the last.
+    /// The number of body bytes received so far, and the number that the origin announced. Reported at most five times
+    /// per second; the last value is always reported.
     case progress(received: Int, expected: Int?)
-    /// The variant is being rendered, or waits for that.
+    /// The variant is being rendered, or is waiting for a renderer.
     case rendering
-    /// The load has ended.
+    /// The load has finished, with a response or an error.
     case finished(Result<ImageResponse, PipelineError>)
 }
 
-/// What is known of a load at one moment.
+/// The state of a load at one moment.
 public struct LoadStatus: Sendable {
-    /// How far a load is.
+    /// The phase of a load.
     public enum Phase: Int, Sendable, Hashable, Comparable {
-        /// Nothing but the caches has been asked.
+        /// So far, only the caches have been queried.
         case waiting
         case fetching, rendering, finished
 
-        /// Orders by what comes first.
+        /// Orders phases chronologically.
         public static func < (left: Phase, right: Phase) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// How far it is.
+    /// The current phase.
     public package(set) var phase = Phase.waiting
-    /// Bytes of the original received so far.
+    /// The number of bytes of the original received so far.
     public package(set) var received = 0
-    /// How many were announced; nil if that is unknown.
+    /// The number of bytes that the origin announced; nil if unknown.
     public package(set) var expected: Int?
-    /// The stored picture that could be shown at once; nil if there was none.
+    /// The stored picture that can be shown immediately; nil if no picture was stored.
     public package(set) var cached: ImageResponse?
-    /// How it ended; nil until then.
+    /// The result of the load; nil until it has finished.
     public package(set) var result: Result<ImageResponse, PipelineError>?
-    /// Whether `cancel()` ended it, or the cancellation of the last task that waited for it.
+    /// Whether the load was cancelled, by `cancel()` or because the last task that was waiting for it was cancelled.
     public package(set) var isCancelled = false
 
     package init() {}

@@ -1,21 +1,21 @@
-/// What has happened in one load, and what of that its readers have yet to be told. A value: time comes in.
+/// The events of one load, and how far each reader has read them. A value type: the caller supplies the time.
 struct LoadHistory: Sendable {
-    /// No more often does `progress` reach readers.
+    /// The minimum time between `progress` events.
     static let pause = Duration.milliseconds(200)
 
     private(set) var status = LoadStatus()
     private var hadCached: Bool?
     private var hasRendered = false
-    /// How many `progress` events there were, and the last one.
+    /// The number of `progress` events so far, and the last one.
     private var progressCount = 0
     private var progress = (received: 0, expected: Int?.none)
     private var isProgressHeld = false
     private var lastProgress: ContinuousClock.Instant?
 
-    /// Takes what happens next. What comes too late for its place in the order is ignored: a body that was evicted is
-    /// fetched again in the middle of a render, say.
+    /// Adds an event. Ignores an event that is out of order, for example when an evicted body is fetched again during a
+    /// render.
     ///
-    /// - Returns: whether there is something new to tell.
+    /// - Returns: whether a new event is available to readers.
     mutating func take(_ event: LoadEvent, at now: ContinuousClock.Instant) -> Bool {
         switch event {
         case .cached(let response):
@@ -26,7 +26,7 @@ struct LoadHistory: Sendable {
             status.phase = .fetching
             self.hadCached = hadCached
         case .progress(let received, let expected):
-            // Of one fetch; what a joiner is told at first may come behind what it hears by then.
+            // A load that joins shared work can receive an older report after a newer one. Ignore the older one.
             guard status.phase == .fetching, received >= status.received || expected != status.expected else {
                 return false
             }
@@ -48,7 +48,7 @@ struct LoadHistory: Sendable {
         return true
     }
 
-    /// Ends the load with an error, unless it has ended.
+    /// Finishes the load with an error, unless it has already finished. Returns whether it did.
     mutating func end(_ error: PipelineError, at now: ContinuousClock.Instant) -> Bool {
         guard take(.finished(.failure(error)), at: now) else { return false }
         status.isCancelled = error.isCancellation
@@ -63,18 +63,15 @@ struct LoadHistory: Sendable {
         lastProgress = now
     }
 
-    /// How much of a history one reader has been told.
+    /// A reader's position in the history.
     struct Place: Sendable {
         private var hasCached = false
-        private var hasFetching: Bool
+        private var hasFetching = false
         private var progressCount = 0
         private var hasRendering = false
         private var hasFinished = false
 
-        /// A reader that begins late is told the last `progress` of a fetch in its place.
-        init(in history: LoadHistory) { hasFetching = history.progressCount > 0 }
-
-        /// What comes next; nil if there is nothing yet.
+        /// Returns the next event; nil if no event is available yet.
         mutating func next(in history: LoadHistory) -> LoadEvent? {
             if !hasCached, let cached = history.status.cached {
                 hasCached = true
@@ -99,13 +96,13 @@ struct LoadHistory: Sendable {
             return nil
         }
 
-        /// Whether there is something to tell, or all has been told.
+        /// Whether an event is available, or the reader is at the end.
         func isDue(in history: LoadHistory) -> Bool {
             var later = self
             return hasFinished || later.next(in: history) != nil
         }
 
-        /// Whether `finished` has been told.
+        /// Whether the reader has received `finished`.
         var isAtEnd: Bool { hasFinished }
     }
 }

@@ -2,12 +2,19 @@ import PipelineCaching
 import Synchronization
 import Tracing
 
-/// One load of a picture, which runs whether or not a task waits for it.
+/// The handle of one load of a picture. Use it to wait for the response, to observe events, to change the priority, or
+/// to cancel.
 ///
-/// When the last task that awaits `response` or reads `events` is cancelled, so is the load. One that no task waits for
-/// runs to its end.
+///     let task = pipeline.load(request)
+///     for await event in task.events {
+///         if case .progress(let received, let expected) = event { show(received, of: expected) }
+///     }
+///     let response = try await task.response
+///
+/// The load runs whether or not a task waits for it. When the last task that awaits `response` or reads `events` is
+/// cancelled, the load is cancelled too. A load that no task has waited for runs to completion.
 public final class LoadTask: Sendable, Identifiable, Hashable {
-    /// What is loaded; its `priority` is what it was at the beginning.
+    /// The request, with its initial priority.
     public let request: ImageRequest
 
     typealias Tell = @Sendable (LoadEvent) -> Void
@@ -15,24 +22,24 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
 
     private struct Waiter {
         let continuation: CheckedContinuation<Void, Never>
-        /// What it waits for; nil for the end.
+        /// The reader's position; nil to wait for the end.
         let place: LoadHistory.Place?
     }
 
     private struct State {
         var history = LoadHistory()
         var priority: RequestPriority
-        /// nil before it begins and after it has ended.
+        /// The running task; nil before the load begins and after it has ended.
         var task: Task<Void, Never>?
         var hasBegun = false
         var waiters: [UInt64: Waiter] = [:]
         var nextWaiter: UInt64 = 0
-        /// Readers of events that have not left.
+        /// The number of active readers of `events`.
         var readers = 0
-        /// Called once, when it has ended; returns whether its work goes on.
+        /// Called once when the load has ended. Returns whether the work continues.
         var onEnd: (@Sendable () -> Bool)?
 
-        /// Removes the waiters that have something to do.
+        /// Removes and returns the waiters that can be resumed.
         mutating func due() -> [Waiter] {
             let due = waiters.filter { _, waiter in
                 waiter.place?.isDue(in: history) ?? (history.status.result != nil)
@@ -43,9 +50,9 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     }
 
     private let state: Mutex<State>
-    /// Called when `priority` was set.
+    /// Called after `priority` was set.
     private let onPriority: @Sendable () -> Void
-    /// The trace of the task that asked for it: another one may let it begin.
+    /// The trace context of the task that created the load. A different task may start it.
     private let trace = InstrumentationContext.current
 
     init(
@@ -57,30 +64,23 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         state = Mutex(State(priority: request.priority, onEnd: onEnd))
     }
 
-    /// A load that has ended with what memory had.
-    convenience init(_ request: ImageRequest, _ response: ImageResponse) {
-        self.init(request)
-        take(.cached(response))
-        take(.finished(.success(response)))
-    }
-
-    /// Whether both are the same load.
+    /// Whether both refer to the same load.
     public static func == (left: LoadTask, right: LoadTask) -> Bool { left === right }
-    /// Hashes which load it is.
+    /// Hashes the identity of the load.
     public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 
-    // MARK: What callers see
+    // MARK: Public interface
 
-    /// The picture, once it is there; any number of tasks may ask, any number of times, and get the same.
+    /// The picture, when it is available. Any number of tasks may await it, any number of times.
     ///
-    /// - Throws: as `ImagePipeline.respond(to:)`; `cancelled` too if the task that asks is cancelled.
+    /// - Throws: the errors of `ImagePipeline.respond(to:)`; also `cancelled` if the calling task is cancelled.
     public var response: ImageResponse {
         get async throws(PipelineError) {
             while true {
                 if let result = state.withLock({ $0.history.status.result }) { return try result.get() }
                 guard await wait(at: nil) else {
                     leave()
-                    // The load may have ended in the same moment.
+                    // The load may have finished at the same moment.
                     if case .success(let response)? = state.withLock({ $0.history.status.result }) { return response }
                     throw .cancelled
                 }
@@ -88,16 +88,15 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         }
     }
 
-    /// What happens in the load, for one more reader, which begins with `cached` and the last `progress` if there were any,
-    /// and ends after `finished`. A reader that is slow misses `progress` alone. One that stops reading leaves the load as it is:
-    /// `cancel()` ends it.
-    public var events: LoadEvents { LoadEvents(task: self) }
+    /// The events of the load, in order, ending with `finished`. Every iterator receives all events, however late it
+    /// starts, but only the latest `progress`. Ending the iteration does not cancel the load; call `cancel()` for that.
+    public var events: some AsyncSequence<LoadEvent, Never> & Sendable { LoadEvents(task: self) }
 
-    /// What is known of the load now.
+    /// The current state of the load.
     public var status: LoadStatus { state.withLock { $0.history.status } }
 
-    /// How urgent it is. It can be raised at any time, also while it waits for a transfer or a render; lowered only before it
-    /// has begun.
+    /// The urgency of the load. It can be raised at any time, even while the load waits for a transfer or a render. It
+    /// can be lowered only before the load has begun.
     public var priority: RequestPriority {
         get { state.withLock { $0.priority } }
         set {
@@ -114,13 +113,13 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         }
     }
 
-    /// Ends this load with `cancelled`, and nothing that others share of it.
+    /// Ends this load with `cancelled`. Work that other loads share continues.
     public func cancel() { end(.cancelled) }
 
-    /// Ends it with an error, at once.
+    /// Ends the load with an error immediately.
     ///
-    /// - Parameter leavesWork: whether work that has begun goes on, for the caches.
-    /// - Returns: whether it had neither begun nor ended.
+    /// - Parameter leavesWork: whether work in progress continues, to fill the caches.
+    /// - Returns: whether the load had neither begun nor ended.
     @discardableResult
     func end(_ error: PipelineError, leavesWork: Bool = false) -> Bool {
         typealias Ended = (hasBegun: Bool, due: [Waiter], onEnd: (@Sendable () -> Bool)?)
@@ -135,15 +134,21 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         return !ended.hasBegun
     }
 
-    /// Cancels work that went on.
+    /// Finishes the load with a stored picture.
+    func end(with response: ImageResponse) {
+        take(.cached(response))
+        take(.finished(.success(response)))
+    }
+
+    /// Cancels work that continued after the load had ended.
     func cancelWork() { state.withLock { $0.task.take() }?.cancel() }
 
-    /// How many tasks wait for something of it now.
+    /// The number of tasks that are waiting for an event or the result.
     var waiting: Int { state.withLock { $0.waiters.count } }
 
-    // MARK: Running it
+    // MARK: Running
 
-    /// Begins the load; again, or after its end, it does nothing.
+    /// Begins the load. Does nothing if the load has already begun or ended.
     func begin(_ work: @escaping Work) {
         let urgency = state.withLock { state -> TaskPriority? in
             guard state.task == nil, !state.hasBegun, state.history.status.result == nil else { return nil }
@@ -155,7 +160,7 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
                 state.hasBegun = true
                 return state.history.status.result == nil ? state.priority : nil
             }
-            // Its task ends with it, whatever became of the load.
+            // The task is released when it finishes, whatever the state of the load.
             defer { state.withLock { $0.task = nil } }
             guard let priority else { return }
             var request = request
@@ -163,7 +168,7 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
             let result = await InstrumentationContext.$current.withValue(trace) { [request] in
                 await Result { () async throws(PipelineError) in try await work(request) { self.take($0) } }
             }
-            // The end lets a loader begin the next load, which `work` retains.
+            // Finishing this load lets the loader begin its next load. `work` retains the loader until then.
             withExtendedLifetime(work) { take(.finished(result)) }
         }
         let (isOver, raised) = state.withLock { state -> (Bool, TaskPriority) in
@@ -172,6 +177,27 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
             return (isOver, state.priority.taskPriority)
         }
         if isOver { task.cancel() } else if raised > urgency { task.escalatePriority(to: raised) }
+    }
+
+    /// Ends the load when the timeout of the request has passed. Work that other loads share continues.
+    func startClock() {
+        guard let timeout = request.timeout else { return }
+        let clock = Task { [weak self] in
+            guard (try? await Task.sleep(for: timeout)) != nil, let self else { return }
+            end(
+                PipelineError(
+                    status.phase == .rendering ? .renderDeadline : .fetchTimedOut,
+                    "\(request.source.displayName): not answered within \(timeout), the timeout of the request"))
+        }
+        let hasEnded = state.withLock { state in
+            let onEnd = state.onEnd
+            state.onEnd = {
+                clock.cancel()
+                return onEnd?() ?? false
+            }
+            return state.history.status.result != nil
+        }
+        if hasEnded { clock.cancel() }
     }
 
     private func take(_ event: LoadEvent) {
@@ -184,12 +210,12 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         _ = onEnd?()
     }
 
-    // MARK: Waiting for it
+    // MARK: Waiting
 
-    /// Waits until there is something to tell.
+    /// Waits until an event is available.
     ///
-    /// - Parameter place: how much the reader has been told; nil to wait for the end.
-    /// - Returns: whether there is; otherwise the calling task was cancelled.
+    /// - Parameter place: the reader's position; nil to wait for the end.
+    /// - Returns: whether an event is available; false if the calling task was cancelled.
     private func wait(at place: LoadHistory.Place?) async -> Bool {
         let id = state.withLock { state in
             state.nextWaiter += 1
@@ -199,7 +225,7 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
             await withCheckedContinuation { continuation in
                 let isDue = state.withLock { state in
                     let isDue = place?.isDue(in: state.history) ?? (state.history.status.result != nil)
-                    // Checked with the lock held: a later cancellation finds the waiter.
+                    // Checked while holding the lock, so that a later cancellation finds the waiter.
                     if isDue || Task.isCancelled { return true }
                     state.waiters[id] = Waiter(continuation: continuation, place: place)
                     return false
@@ -212,16 +238,14 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         return !Task.isCancelled
     }
 
-    /// A task that waited was cancelled: if it was the last one, so is the load.
+    /// Cancels the load if the task that was cancelled was the last one waiting for it.
     private func leave() {
         if state.withLock({ $0.waiters.isEmpty && $0.readers == 0 }) { cancel() }
     }
 
     fileprivate func beginReading() -> LoadHistory.Place {
-        state.withLock { state in
-            state.readers += 1
-            return LoadHistory.Place(in: state.history)
-        }
+        state.withLock { $0.readers += 1 }
+        return LoadHistory.Place()
     }
 
     fileprivate func endReading(isCancelled: Bool) {
@@ -229,7 +253,7 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         if isCancelled { leave() }
     }
 
-    /// The reader's next event; nil at the end, and if the calling task was cancelled.
+    /// Returns the reader's next event; nil at the end, or if the calling task was cancelled.
     fileprivate func event(at place: inout LoadHistory.Place) async -> LoadEvent? {
         while !place.isAtEnd {
             let (event, now) = state.withLock { [place] state in
@@ -244,19 +268,16 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     }
 }
 
-/// What happens in a load, as one reader is told.
-public struct LoadEvents: AsyncSequence, Sendable {
-    public typealias Element = LoadEvent
-    public typealias Failure = Never
+/// The events of a load, for one reader.
+private struct LoadEvents: AsyncSequence, Sendable {
+    typealias Failure = Never
 
     let task: LoadTask
 
-    /// A reader of its own.
-    public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(task) }
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(task) }
 
-    /// A reader.
-    public struct AsyncIterator: AsyncIteratorProtocol {
-        /// Tells the load when the reader leaves.
+    struct AsyncIterator: AsyncIteratorProtocol {
+        /// Tells the load when the reader has stopped reading.
         private final class Reader {
             let task: LoadTask
             var place: LoadHistory.Place
@@ -277,10 +298,10 @@ public struct LoadEvents: AsyncSequence, Sendable {
 
         private let reader: Reader
 
-        fileprivate init(_ task: LoadTask) { reader = Reader(task) }
+        init(_ task: LoadTask) { reader = Reader(task) }
 
-        /// The next event; nil after `finished`, and if the calling task is cancelled.
-        public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async -> LoadEvent? {
+        /// Returns the next event; nil after `finished`, or if the calling task is cancelled.
+        mutating func next(isolation actor: isolated (any Actor)?) async -> LoadEvent? {
             if let event = await reader.task.event(at: &reader.place) { return event }
             reader.leave(isCancelled: Task.isCancelled)
             return nil

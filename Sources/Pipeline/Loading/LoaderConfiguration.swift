@@ -1,39 +1,34 @@
-/// How an `ImageLoader` lets loads begin.
-public struct LoaderConfiguration: Sendable {
-    /// Which of equally urgent loads begins first.
-    public enum Order: Sendable, Hashable {
-        /// The one that was asked for first.
-        case oldestFirst
-        /// The one that was asked for last: what a list shows after it was scrolled.
-        case newestFirst
-    }
-
-    /// Loads at a time; at least 1. Default 16, as many transfers as a pipeline has at a time (`fetch.slots`). One that
-    /// waits for its `delay` is one of them, and one that was cancelled or superseded is not, though its work may go on.
-    public var loads = 16
-    /// Default `oldestFirst`.
-    public var order = Order.oldestFirst
-    /// Loads that wait or run, prefetches aside; a new one ends the oldest that waits, or else the oldest that runs, with
-    /// `superseded`. nil, the default: no bound.
-    public var window: Int?
-    /// The share of `loads` that prefetches may have, 0…1; at least one. Default a half.
+/// Configures how many loads an `ImageLoader` runs, and in which order.
+public struct LoaderConfiguration: Sendable, Hashable {
+    /// The number of concurrent loads; at least 1. Default 16, the number of concurrent transfers of a pipeline
+    /// (`fetch.maxConcurrentTransfers`). A load that waits for its `delay` is counted. A load that was cancelled or
+    /// superseded is not counted, although its work may continue.
+    public var maxConcurrentLoads = 16
+    /// Whether, among loads with the same priority, the most recently requested load begins first. This suits a list
+    /// that scrolls. Default false: the first requested load begins first.
+    public var newestFirst = false
+    /// The maximum number of loads waiting or running, excluding prefetches. A new load beyond this limit supersedes
+    /// the oldest waiting load, or the oldest running load if none is waiting. nil, the default, for no limit.
+    public var maxWaiting: Int?
+    /// The fraction of `maxConcurrentLoads` that prefetches may use, 0…1, but at least one load. Default 0.5.
     public var prefetchShare = 0.5
 
+    /// Creates a configuration with the defaults.
     public init() {}
 }
 
-/// What an `ImageLoader` has to do and has done.
+/// The numbers of waiting, running and finished loads of an `ImageLoader`.
 public struct LoaderStatistics: Sendable, Hashable {
-    /// Requests that wait; the same one twice is one. Prefetches included, as in `running`.
+    /// The number of waiting requests, including prefetches. Equal requests count once.
     public var waiting = 0
-    /// Requests that run.
+    /// The number of running requests, including prefetches. Equal requests count once.
     public var running = 0
-    /// Those of both that are only prefetched.
+    /// The number of waiting and running requests that are only prefetched.
     public var prefetches = 0
-    /// Requests that have ended.
+    /// The number of requests that have ended.
     public var ended = 0
-    /// Those of them that newer ones took the place of.
+    /// The number of ended requests that were superseded by newer ones.
     public var superseded = 0
-    /// Whether nothing new begins.
+    /// Whether the loader is suspended and starts no loads.
     public var isSuspended = false
 }

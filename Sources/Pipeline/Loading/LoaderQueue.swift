@@ -2,11 +2,11 @@ import HTTPCaching
 import PipelineCaching
 import Variants
 
-/// What makes two requests the same to a loader: all that decides which bytes they are answered with.
+/// The identity of a request in a loader: everything that determines the bytes of the response.
 struct LoadKey: Sendable, Hashable {
     private let source: ImageSource
-    /// Address and length of bytes without an ID: to compare or digest them would take the caller's time. The loader holds
-    /// the request for as long as the key is in use, so no other array has this address.
+    /// The address and length of bytes without a source ID, because comparing or digesting the bytes would take the
+    /// caller's time. The loader retains the request while the key is in use, so no other array can have this address.
     private let bytes: [Int]
     private let sourceID: String?
     private let recipe: String?
@@ -32,33 +32,34 @@ struct LoadKey: Sendable, Hashable {
     }
 }
 
-/// Which loads of a loader begin, and which end for newer ones. A value: it begins and ends nothing itself.
+/// Decides which loads of a loader begin, and which are superseded by newer ones. A value type that does not start or
+/// stop any load itself.
 ///
-/// Each call takes at most a multiple of log n steps for each load that it returns.
+/// Each call takes O(log n) steps for each load that it returns.
 struct LoaderQueue: Sendable {
-    /// A load, by a number of its own.
+    /// The number that identifies a load.
     typealias Member = UInt64
 
-    /// Loads of the same request.
+    /// The place in the queue that all loads of the same request share.
     private struct Place {
-        /// The number of the first of all its members.
+        /// The number of the first load that used this place.
         let id: Member
         let key: LoadKey
         var loads: Set<Member> = []
         var prefetches: Set<Member> = []
-        /// How many of its loads have each priority, the least urgent first.
+        /// The number of loads with each priority, from least to most urgent.
         var urgencies = [0, 0, 0]
-        /// When it was asked for first and last, by the numbers of loads.
+        /// When the request was made for the first and for the last time, as numbers of loads.
         var (first, last): (Member, Member)
         var isRunning = false
 
-        /// Whether it is only prefetched.
+        /// Whether the place has only prefetches.
         var isPrefetch: Bool { loads.isEmpty }
         var isEmpty: Bool { loads.isEmpty && prefetches.isEmpty }
         var members: [Member] { loads.union(prefetches).sorted() }
     }
 
-    /// When a place begins; the least comes first.
+    /// The order in which places begin; the smallest begins first.
     private struct Turn: Comparable, Sendable {
         let urgency: Int
         let isNewestFirst: Bool
@@ -70,11 +71,11 @@ struct LoaderQueue: Sendable {
         }
     }
 
-    /// What becomes of a load that is added.
+    /// The result of adding a load.
     struct Added: Sendable, Hashable {
-        /// Whether its place is running, so that it begins at once.
+        /// Whether the place is already running, so that the load begins immediately.
         var beginsNow = false
-        /// The loads that end for it.
+        /// The loads that are superseded.
         var superseded: [Member] = []
     }
 
@@ -82,16 +83,17 @@ struct LoaderQueue: Sendable {
     private(set) var statistics = LoaderStatistics()
     private var places: [Member: Place] = [:]
     private var ids: [LoadKey: Member] = [:]
-    /// The places of members, and how urgent these are.
+    /// The place and priority of each load.
     private var owners: [Member: (place: Member, priority: RequestPriority)] = [:]
-    /// Places that wait and are not only prefetched.
+    /// Places that are waiting and have loads that are not prefetches.
     private var waiting = IndexedHeap<Turn>()
-    /// These places, and running ones, by when they were last asked for. Empty without a window.
+    /// Waiting and running places that have loads other than prefetches, ordered by their last request. Empty if
+    /// `maxWaiting` is nil.
     private var (oldestWaiting, oldestRunning) = (IndexedHeap<Member>(), IndexedHeap<Member>())
     private var runningPrefetches = 0
-    /// Places that wait and are only prefetched, in the order in which they will be wanted.
+    /// Waiting places with only prefetches, in the order in which they were requested.
     private var soon = IndexedHeap<Member>()
-    /// Places that have ended since they were last taken.
+    /// Places that have ended since the last call of `takeGone()`.
     private var gone: [Member] = []
 
     init(_ configuration: LoaderConfiguration) { self.configuration = configuration }
@@ -100,10 +102,12 @@ struct LoaderQueue: Sendable {
 
     private var prefetchLimit: Int {
         let share = configuration.prefetchShare
-        return max(1, Int((share > 0 ? min(share, 1) : 0) * Double(max(1, configuration.loads))))
+        return max(1, Int((share > 0 ? min(share, 1) : 0) * Double(max(1, configuration.maxConcurrentLoads))))
     }
 
-    /// - Parameter member: larger than any before.
+    /// Adds a load.
+    ///
+    /// - Parameter member: a number larger than all earlier ones.
     mutating func add(
         _ member: Member, _ key: LoadKey, isPrefetch: Bool, priority: RequestPriority = .normal
     ) -> Added {
@@ -123,10 +127,11 @@ struct LoaderQueue: Sendable {
         return Added(beginsNow: places[id]!.isRunning, superseded: isPrefetch ? [] : superseded(by: id))
     }
 
-    /// Ends what a new load leaves no room for in the window: the oldest that wait, then the oldest that run.
+    /// Removes the loads that exceed `maxWaiting` and returns them: the oldest waiting loads first, then the oldest
+    /// running loads.
     private mutating func superseded(by new: Member) -> [Member] {
         var ended: [Member] = []
-        while let window = configuration.window, waiting.count + oldestRunning.count > max(1, window) {
+        while let window = configuration.maxWaiting, waiting.count + oldestRunning.count > max(1, window) {
             let oldest = [oldestWaiting.first?.id, oldestRunning.first?.id].lazy.compactMap(\.self)
             guard let id = oldest.first(where: { $0 != new }) else { break }
             ended += places[id]!.loads.sorted()
@@ -140,20 +145,28 @@ struct LoaderQueue: Sendable {
         return ended
     }
 
-    /// Changes how urgent a load is, if it has not ended.
+    /// Changes the priority of a load that has not ended. Raising the priority of a prefetch turns it into a load.
     mutating func setPriority(_ member: Member, _ priority: RequestPriority) {
         guard let (id, old) = owners[member] else { return }
         owners[member]!.priority = priority
-        guard places[id]!.loads.contains(member) else { return }
         change(id) { place in
-            place.urgencies[old.rawValue] -= 1
+            if place.loads.contains(member) {
+                place.urgencies[old.rawValue] -= 1
+            } else if priority > .low {
+                if place.isPrefetch { place.first = member }
+                place.last = max(place.last, member)
+                place.prefetches.remove(member)
+                place.loads.insert(member)
+            } else {
+                return
+            }
             place.urgencies[priority.rawValue] += 1
         }
     }
 
-    /// A load has ended.
+    /// Removes a load that has ended.
     ///
-    /// - Returns: its place, and whether others have that too; nil if it had none.
+    /// - Returns: the place of the load, and whether other loads share it; nil if the load had no place.
     @discardableResult
     mutating func end(_ member: Member) -> (place: Member, isShared: Bool)? {
         guard let (id, priority) = owners.removeValue(forKey: member) else { return nil }
@@ -164,13 +177,13 @@ struct LoaderQueue: Sendable {
         return (id, places[id] != nil)
     }
 
-    /// The places that have ended since the last call.
+    /// Removes and returns the places that have ended since the last call.
     mutating func takeGone() -> [Member] {
         defer { gone = [] }
         return gone
     }
 
-    /// All loads have ended.
+    /// Removes all loads.
     mutating func removeAll() {
         var empty = LoaderQueue(configuration)
         empty.statistics.isSuspended = statistics.isSuspended
@@ -182,9 +195,9 @@ struct LoaderQueue: Sendable {
 
     mutating func suspend(_ isSuspended: Bool) { statistics.isSuspended = isSuspended }
 
-    /// The loads of the place that begins next, which runs from now on; nil if none may begin.
+    /// Marks the place that begins next as running and returns its loads; nil if none may begin.
     mutating func next() -> [Member]? {
-        guard !statistics.isSuspended, statistics.running < max(1, configuration.loads),
+        guard !statistics.isSuspended, statistics.running < max(1, configuration.maxConcurrentLoads),
             let id = waiting.first?.id ?? (runningPrefetches < prefetchLimit ? soon.first?.id : nil)
         else { return nil }
         change(id) { $0.isRunning = true }
@@ -193,7 +206,7 @@ struct LoaderQueue: Sendable {
 
     private mutating func change(_ id: Member, orAdd new: Place? = nil, _ change: (inout Place) -> Void) {
         if let place = places[id] { count(place, -1) }
-        // Taken out, so that its sets are not copied.
+        // Removed from the dictionary, so that its sets are not copied.
         guard var place = places.removeValue(forKey: id) ?? new else { return }
         change(&place)
         if place.isEmpty {
@@ -207,19 +220,19 @@ struct LoaderQueue: Sendable {
         let waits = !place.isEmpty && !place.isRunning
         waiting[id] = waits && !place.isPrefetch ? turn(place) : nil
         soon[id] = waits && place.isPrefetch ? id : nil
-        guard configuration.window != nil else { return }
+        guard configuration.maxWaiting != nil else { return }
         oldestWaiting[id] = waits && !place.isPrefetch ? place.last : nil
         oldestRunning[id] = place.isRunning && !place.isPrefetch ? place.last : nil
     }
 
     private func turn(_ place: Place) -> Turn {
-        let isNewestFirst = configuration.order == .newestFirst
+        let isNewestFirst = configuration.newestFirst
         return Turn(
             urgency: place.urgencies.lastIndex { $0 > 0 } ?? 0, isNewestFirst: isNewestFirst,
             asked: isNewestFirst ? place.last : place.first)
     }
 
-    /// - Parameter by: 1 for a place as it is from now on, −1 for what it was.
+    /// - Parameter by: 1 for a place's new state, −1 for its old state.
     private mutating func count(_ place: Place, _ by: Int) {
         if place.isRunning { statistics.running += by } else { statistics.waiting += by }
         guard place.isPrefetch else { return }

@@ -1,8 +1,9 @@
 import Glibc
 
-/// The memory that this process may use, and the files in which the kernel reports memory pressure.
+/// The memory that this process may use, and the files that report memory pressure.
 package enum MachineMemory {
-    /// Bytes: the smallest limit among the cgroups that hold this process, else what the machine has; at least 64 MiB.
+    /// The memory available to this process in bytes: the smallest limit of the cgroups that contain it, or the
+    /// machine's memory if none is set. At least 64 MiB.
     package static let bytes: Int = {
         let physical = Int(sysconf(Int32(_SC_PHYS_PAGES))) * Int(sysconf(Int32(_SC_PAGESIZE)))
         let allowed = limit(cgroups: text(at: "/proc/self/cgroup") ?? "", read: text) ?? physical
@@ -15,16 +16,16 @@ package enum MachineMemory {
         return folders.prefix(1).map { $0 + "/memory.pressure" } + ["/proc/pressure/memory"]
     }
 
-    /// Whether the kernel tells this process when memory is short.
+    /// Whether the kernel can notify this process when memory is short.
     package static var tellsPressure: Bool {
         let file = MemoryPressure.opened(pressureFiles)
         if file >= 0 { close(file) }
         return file >= 0
     }
 
-    /// The smallest limit, in bytes; nil if none is set.
+    /// Returns the smallest limit in bytes; nil if none is set.
     ///
-    /// - Parameter cgroups: text of `/proc/self/cgroup` (cgroups(7)).
+    /// - Parameter cgroups: the text of `/proc/self/cgroup` (cgroups(7)).
     static func limit(cgroups: String, read: (String) -> String?) -> Int? {
         let folders = folders(cgroups: cgroups)
         let files =
@@ -33,8 +34,8 @@ package enum MachineMemory {
         return files.compactMap { read($0).flatMap { Int($0.prefix { $0.isNumber }) } }.filter { $0 > 0 }.min()
     }
 
-    /// The folders of the cgroups that hold this process, the innermost first: of version 2, and of version 1's memory
-    /// controller. In a container the path may be the host's, of which only the root exists.
+    /// Returns the cgroup folders of this process, innermost first, for cgroup version 2 and for the memory controller
+    /// of version 1. In a container, the path may be the host's, in which case no folder but the root exists.
     private static func folders(cgroups: String) -> (unified: [String], memory: [String]) {
         var result: (unified: [String], memory: [String]) = ([], [])
         for line in cgroups.split(separator: "\n") {
@@ -54,7 +55,7 @@ package enum MachineMemory {
         return result
     }
 
-    /// The beginning of a small file; nil if it cannot be read.
+    /// Returns the first 4 KiB of a file; nil if the file is empty or cannot be read.
     private static func text(at path: String) -> String? {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }

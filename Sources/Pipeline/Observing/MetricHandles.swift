@@ -1,10 +1,10 @@
 import CoreMetrics
 import Synchronization
 
-/// The handles of the pipeline's metrics, each made once.
+/// The handles of the pipeline's metrics, each created once.
 ///
-/// Requests and stages are timed as they run. Everything else is counted already by tiers, queues and workers, which
-/// need no dependency on a metrics API: their counters are read every few seconds and the differences reported.
+/// Requests and stages are timed while they run. Tiers, queues and workers count everything else already, without
+/// depending on a metrics API. Their counters are read every few seconds, and the differences are reported.
 final class MetricHandles: Sendable {
     private enum Handle {
         case counter(Counter)
@@ -50,7 +50,7 @@ final class MetricHandles: Sendable {
         if hasFailed { failures[stage]?.increment() }
     }
 
-    /// Reports counters and gauges now and then periodically, until `counts` returns nil or `stop()` is called.
+    /// Reports counters and gauges immediately and then periodically, until `counts` returns nil or `stop()` is called.
     func start(every interval: Duration, _ counts: @escaping @Sendable () -> [MetricCount]?) {
         guard let first = counts() else { return }
         report(first)
@@ -63,7 +63,7 @@ final class MetricHandles: Sendable {
 
     func stop() { task.withLock { $0 }?.cancel() }
 
-    /// Sets gauges, and adds to counters what has been counted since the last report.
+    /// Sets gauges, and increments counters by what has been counted since the last report.
     func report(_ counts: [MetricCount]) {
         reported.withLock { reported in
             for count in counts {

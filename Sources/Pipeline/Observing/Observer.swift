@@ -4,12 +4,12 @@ import Logging
 import PipelineSupport
 import Tracing
 
-/// How a request ended, as metrics and the log name it.
+/// How a request ended; the raw values are used in metrics and the log.
 enum RequestResult: String, CaseIterable, Sendable {
     case hit, fetched, rendered, failed, cancelled
 }
 
-/// What the log and the metrics say about an answer.
+/// The properties of a response that the log and the metrics report.
 protocol ObservedAnswer: Sendable {
     var result: RequestResult { get }
     /// The key of the variant; nil for an original.
@@ -18,10 +18,11 @@ protocol ObservedAnswer: Sendable {
 
 /// Logs and times requests and their stages, and traces them as spans.
 ///
-/// Whether there is a metrics backend and a tracer is decided once, when the pipeline is made: without them a stage
-/// costs one comparison, and no clock is read. A class, so that the stages retain one reference.
+/// The presence of a metrics backend and of a tracer is determined once, when the pipeline is created. Without either,
+/// a stage costs one comparison, and no clock is read. This type is a class, so that each stage retains a single
+/// reference.
 final class Observer: Sendable {
-    /// The stages in running order.
+    /// The stages, in the order in which they run.
     enum Stage: String, CaseIterable, Sendable {
         case admit
         case lookUp = "look_up"
@@ -30,13 +31,13 @@ final class Observer: Sendable {
 
     let logger: Logger
     let metrics: MetricHandles?
-    /// The tracer of the spans; nil if the program has set none up.
+    /// The tracer for spans; nil if the program has not configured one.
     let tracer: (any Tracer)?
     private let isActive: Bool
 
     /// - Parameters:
-    ///   - factory: nil for the bootstrapped one.
-    ///   - tracer: nil for the bootstrapped one.
+    ///   - factory: the factory for metrics; nil for the bootstrapped factory.
+    ///   - tracer: the tracer; nil for the bootstrapped tracer.
     init(logger: Logger, metrics factory: (any MetricsFactory)?, tracer: (any Tracer)?) {
         self.logger = logger
         let factory = factory ?? MetricsSystem.factory
@@ -46,7 +47,7 @@ final class Observer: Sendable {
         isActive = metrics != nil || self.tracer != nil
     }
 
-    /// Runs a stage; an error it throws says from then on which stage it came from.
+    /// Runs a stage. Sets the stage of an error that it throws.
     @inline(__always)
     func stage<Value: Sendable>(
         _ stage: Stage, _ body: @autoclosure () async throws(PipelineError) -> Value
@@ -69,7 +70,7 @@ final class Observer: Sendable {
         return try result.get()
     }
 
-    /// Runs all stages of a request.
+    /// Runs the stages of a request and observes its result.
     @inline(__always)
     func request<Answer: ObservedAnswer>(
         of source: ImageSource, _ body: () async throws(PipelineError) -> Answer
@@ -101,10 +102,10 @@ final class Observer: Sendable {
         }
     }
 
-    /// When a request begins; nil if it is not observed.
+    /// The start time of a request; nil if requests are not observed.
     var start: ContinuousClock.Instant? { isActive || logger.logLevel <= .debug ? .now : nil }
 
-    /// Runs a look-up that answers a request without the stages, if it finds something.
+    /// Runs a look-up that may answer a request without the stages, and records a hit if it returns a value.
     @inline(__always)
     func hit<Value>(of source: String, _ body: () -> Value?) -> Value? {
         guard let began = start else { return body() }
@@ -113,7 +114,7 @@ final class Observer: Sendable {
         return value
     }
 
-    /// Logs and counts a request that was answered without the stages.
+    /// Logs and counts a request that was answered without running the stages.
     func hit(of source: String, since began: ContinuousClock.Instant?) {
         guard let began else { return }
         metrics?.record(.hit, began.duration(to: .now))
@@ -125,13 +126,13 @@ final class Observer: Sendable {
         logger.debug("request answered", metadata: ["source": "\(source)", "result": "hit"])
     }
 
-    /// Logs an error that costs no answer.
+    /// Logs an error that does not fail a request.
     func warn(_ message: String, stage: Stage? = nil) {
         logger.warning("\(message)", metadata: stage.map { ["stage": "\($0.rawValue)"] })
     }
 
-    /// The fields that carry the current trace context to an origin: in the tracer's format (W3C with most tracers), or
-    /// without one as the client of a server sent them.
+    /// The fields that pass the current trace context to an origin. With a tracer, they are in the tracer's format
+    /// (usually W3C). Without a tracer, they are the fields that the client sent.
     var traceFields: [HeaderField] {
         guard let context = InstrumentationContext.current else { return [] }
         guard let tracer else { return context[ReceivedTrace.self] ?? [] }

@@ -1,21 +1,22 @@
-/// A metric that the pipeline reports through swift-metrics. `all` lists them; docs/metrics.md holds the same table.
+/// A metric that the pipeline reports through swift-metrics. `all` lists the metrics; docs/metrics.md contains the same
+/// table.
 ///
-/// Names follow Prometheus: seconds and bytes in the name, `_total` for counters. Labels have few values, all of them
-/// known when the pipeline is made; none comes from a request.
+/// Names follow the Prometheus conventions: the unit (seconds or bytes) is part of the name, and counters end in
+/// `_total`. The values of labels are few and known when the pipeline is created. They never come from a request.
 struct PipelineMetric: Sendable, Hashable {
     enum Kind: String, Sendable {
-        /// Only grows.
+        /// A value that only increases.
         case counter
-        /// Durations: a histogram or a summary, as the backend chooses.
+        /// Durations, as a histogram or a summary, depending on the backend.
         case timer
-        /// A value now.
+        /// The current value.
         case gauge
     }
 
     let name: String
     let kind: Kind
     let labels: [String]
-    /// What it counts or measures, as a sentence without its full stop.
+    /// The meaning of the metric, without the final period.
     let meaning: String
 
     private init(_ kind: Kind, _ name: String, _ labels: [String], _ meaning: String) {
@@ -55,11 +56,8 @@ struct PipelineMetric: Sendable, Hashable {
         .counter, "memory_evictions_total", ["part"], "entries that the memory tier evicted to make room")
     static let workers = PipelineMetric(
         .counter, "worker_events_total", ["cause"],
-        "what happened to render workers; `cause` is started, crashed, killed, recycled or refused (a quarantined "
+        "render workers by event; `cause` is started, crashed, killed, recycled or refused (a quarantined "
             + "render); absent if renders run in this process")
-    static let sharing = PipelineMetric(
-        .counter, "sharing_total", ["event"],
-        "work shared with other processes on the cache folder; `event` is held, waited, shared, alone or failed")
     static let background = PipelineMetric(
         .counter, "background_validations_total", ["event"],
         "background validations; `event` is started, succeeded, failed, coalesced or refused")
@@ -74,7 +72,7 @@ struct PipelineMetric: Sendable, Hashable {
     static let fleetConnected = PipelineMetric(
         .gauge, "fleet_connected", [], "1 while purges by other machines are heard of, else 0; absent without a fleet")
     static let fleetWaiting = PipelineMetric(
-        .gauge, "fleet_waiting", [], "purges that the other machines of the fleet have not been told of yet")
+        .gauge, "fleet_waiting", [], "purges that this machine has not published to the fleet yet")
     static let fleetPurges = PipelineMetric(
         .counter, "fleet_purges_total", ["event"],
         "purges between machines; `event` is told, heard, or lost: some may have been missed, and everything stored is "
@@ -82,16 +80,16 @@ struct PipelineMetric: Sendable, Hashable {
 
     static let all = [
         requests, stages, stageFailures, lookups, tierFailures, tierSkips, tierCalls, queueBytes, queueDrops,
-        memoryBytes, memoryEvictions, workers, sharing, background, backgroundRunning,
+        memoryBytes, memoryEvictions, workers, background, backgroundRunning,
         work, workRefused, fleetConnected, fleetWaiting, fleetPurges,
     ]
 }
 
-/// The value of one series of a counter or gauge, as the part that keeps it counts it.
+/// The value of one series of a counter or gauge, as counted by the tier, queue or pool that owns it.
 struct MetricCount: Sendable {
     struct Series: Sendable, Hashable {
         let metric: PipelineMetric
-        /// Values of the metric's labels, in their order.
+        /// The values of the metric's labels, in the order of `labels`.
         let values: [String]
 
         var dimensions: [(String, String)] { Array(zip(metric.labels, values)) }

@@ -1,13 +1,13 @@
 package import HTTPCaching
 import Tracing
 
-/// A request to a server, as its span describes it (OpenTelemetry's semantic conventions for HTTP servers).
+/// The properties of a server request for its span (OpenTelemetry semantic conventions for HTTP servers).
 package struct ServedRequest: Sendable {
-    /// `http.request.method`.
+    /// The attribute `http.request.method`.
     package var method: String
-    /// `http.route`, such as `/original/{signature}/{source}`; nil for a path that leads nowhere.
+    /// The attribute `http.route`, such as `/original/{signature}/{source}`; nil for an unknown path.
     package var route: String?
-    /// Those that may carry the client's trace context.
+    /// The header fields of the request, which may carry the client's trace context.
     package var fields: [HeaderField]
 
     package init(method: String, route: String?, fields: [HeaderField]) {
@@ -18,7 +18,7 @@ package struct ServedRequest: Sendable {
 }
 
 extension Observer {
-    /// Runs what answers a request (`ImagePipeline.traced`).
+    /// Answers a request as part of the client's trace (`ImagePipeline.traced`).
     func served<Answer: Sendable>(
         _ request: ServedRequest, status: (Answer) -> Int, _ body: (_ traceID: String?) async -> Answer
     ) async -> Answer {
@@ -49,7 +49,7 @@ extension Observer {
     }
 }
 
-/// The context that a request came with, where there is no tracer that reads it.
+/// The context key for the trace fields of a request. Used only without a tracer.
 enum ReceivedTrace: InstrumentationContextKey {
     typealias Value = [HeaderField]
 }

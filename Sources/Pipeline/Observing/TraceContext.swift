@@ -1,17 +1,18 @@
 package import HTTPCaching
+import PipelineSupport
 
-/// The trace context of a request (W3C Trace Context, level 1): which trace of which client it belongs to.
+/// The trace context of a request (W3C Trace Context, level 1).
 package struct TraceContext: Sendable, Hashable {
-    /// 32 hexadecimal digits.
+    /// The trace identifier, 32 hexadecimal digits.
     package let traceID: String
-    /// `traceparent`, and `tracestate` if there is one, as they came.
+    /// The `traceparent` field, and `tracestate` if the request has it, as received.
     package let fields: [HeaderField]
 
-    /// A longer `tracestate` is left out (§3.3.1.5 lets proxies do so beyond 512 characters).
+    /// The maximum length of `tracestate`, in bytes. A longer field is dropped, as permitted by §3.3.1.5.
     private static let stateLimit = 512
 
-    /// - Parameter fields: all of a request.
-    /// - Returns: nil without a valid `traceparent` (§3.2), or with several.
+    /// Reads the trace context from the header fields of a request. Returns nil unless exactly one `traceparent` is
+    /// present and valid (§3.2).
     package init?(_ fields: [HeaderField]) {
         let parents = fields.filter { FieldLines.isSameName($0.name, "traceparent") }
         guard parents.count == 1, let parent = parents.first?.value, let traceID = Self.traceID(parent) else {
@@ -24,7 +25,7 @@ package struct TraceContext: Sendable, Hashable {
             [HeaderField("traceparent", parent)] + (isKept ? [HeaderField("tracestate", state)] : [])
     }
 
-    /// `VERSION-TRACE-PARENT-FLAGS`, digits in lower case; later versions may have more parts behind these.
+    /// Parses `VERSION-TRACE-PARENT-FLAGS`, with digits in lowercase. Later versions may append further parts.
     private static func traceID(_ parent: String) -> String? {
         let parts = parent.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count >= 4, parts.count == 4 || parts[0] != "00", parts[0] != "ff",
@@ -35,6 +36,6 @@ package struct TraceContext: Sendable, Hashable {
     }
 
     private static func isHex(_ text: Substring, count: Int) -> Bool {
-        text.utf8.count == count && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+        text.utf8.count == count && text.utf8.allSatisfy(\.isLowercaseHex)
     }
 }

@@ -4,19 +4,20 @@ import Synchronization
 /// Counters of background validations (RFC 5861 §3).
 package struct BackgroundCounters: Sendable, Hashable {
     package var started = 0
-    /// Completed with an answer from the origin.
+    /// The number of validations completed with a response from the origin.
     package var succeeded = 0
-    /// Failed; the error is not reported.
+    /// The number of validations that failed. The errors are not reported.
     package var failed = 0
-    /// Not started, because the same validation was running.
+    /// The number of validations not started because the same validation was already running.
     package var collapsed = 0
-    /// Not started, because too many were running or the pipeline was shutting down.
+    /// The number of validations not started because too many were running or the pipeline was shutting down.
     package var refused = 0
     package var running = 0
     package init() {}
 }
 
-/// Work that outlives the request that started it: one task per key at a time, bounded in number, counted and drained.
+/// Runs work that outlives the request that started it. There is one task per key at a time, and the number of tasks is
+/// bounded.
 final class BackgroundWork: Sendable {
     private struct State {
         var counters = BackgroundCounters()
@@ -28,12 +29,12 @@ final class BackgroundWork: Sendable {
     private let limit: Int
     private let state = Mutex(State())
 
-    /// - Parameter limit: the number of concurrent tasks.
+    /// - Parameter limit: the maximum number of concurrent tasks.
     init(limit: Int) { self.limit = limit }
 
     var counters: BackgroundCounters { state.withLock { $0.counters } }
 
-    /// Starts `work` at low priority, unless work for the key is running or the limit is reached.
+    /// Starts `work` at low priority, unless work for the key is already running or the limit has been reached.
     func start(_ key: String, _ work: @escaping @Sendable () async throws(PipelineError) -> Void) {
         let key = ByteString(key)
         let isStarted = state.withLock { state in
@@ -72,7 +73,7 @@ final class BackgroundWork: Sendable {
         }
     }
 
-    /// Starts no more work and returns when none is running.
+    /// Starts no more work, and returns when no work is running.
     func close() async {
         state.withLock { $0.isClosed = true }
         await drain()

@@ -1,21 +1,24 @@
 import Synchronization
 
-/// Bounds the work of one kind that is in progress or waiting. Where it is done, slots or workers take it up by urgency;
-/// this decides what may wait for them at all, so that callers learn at once that it would take too long.
+/// Bounds the amount of work of one kind that is in progress or waiting.
+///
+/// Slots or workers run the work by urgency. The backlog decides whether work may wait for them at all, so that callers
+/// learn immediately if it would take too long.
 final class Backlog: Sendable {
     private struct State {
         var count = 0
-        /// The counts of each origin and of each network.
+        /// The amount of work for each origin and for each network.
         var (ofOrigin, ofNetwork) = ([String: Int](), [String: Int]())
         var refused = 0
-        /// Seconds between ends of work while some was left, a moving average.
+        /// The moving average of the time between completions while work was left, in seconds.
         var interval = 0.0
         var lastEnd: ContinuousClock.Instant?
     }
 
-    /// All networks together have this many times the room of one.
+    /// All networks together may have this many times the work of a single network.
     private static let networks = 8
-    /// An origin with this much work may not use the second half of that room, which is left to other origins.
+    /// An origin with at least this much work may use only the first half of the total. The second half is reserved for
+    /// other origins.
     private static let few = 4
 
     private let what: String
@@ -23,27 +26,28 @@ final class Backlog: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - what: the work in messages, a plural.
-    ///   - limit: the most in progress and waiting; nil for no bound.
+    ///   - what: a plural noun for the work, for messages.
+    ///   - limit: the maximum amount of work in progress or waiting; nil for no limit.
     init(_ what: String, limit: Int?) {
         self.what = what
         self.limit = limit
     }
 
-    /// In progress and waiting, now.
+    /// The amount of work in progress or waiting now.
     var count: Int { state.withLock { $0.count } }
-    /// How often work was refused.
+    /// The number of times that work was refused.
     var refused: Int { state.withLock { $0.refused } }
 
-    /// Does the work, unless too much is in progress and waiting.
+    /// Runs work, unless too much is in progress or waiting.
     ///
     /// - Parameters:
-    ///   - priority: low work may take half of the bound and normal work nine tenths, so that what is more urgent finds
-    ///     room.
-    ///   - origin: the origin that the work is for, which may take three quarters of that, so that one that is slow leaves
-    ///     room for others; nil for work that is for none.
-    ///   - network: the origin's network (`SourceURL.network`), which has `limit` for itself; nil if `limit` is for all.
-    /// - Throws: `overloaded`, with the time in which the backlog should be done; else what the work throws.
+    ///   - priority: the urgency of the work. Low priority may use half of the limit and normal priority nine tenths,
+    ///     so that there is room for more urgent work.
+    ///   - origin: the origin that the work is for; nil for work without an origin. An origin may use three quarters of
+    ///     the limit for the priority, so that a slow origin leaves room for others.
+    ///   - network: the network of the origin (`SourceURL.network`). Each network has its own `limit`; nil if `limit`
+    ///     applies to all work.
+    /// - Throws: `overloaded`, with an estimate of when the backlog will be done; otherwise the errors of `work`.
     func run<Value>(
         _ priority: RequestPriority, of origin: String? = nil, in network: String? = nil,
         _ work: () async throws(PipelineError) -> Value
@@ -96,7 +100,7 @@ final class Backlog: Sendable {
             state.count -= 1
             if let origin, let own = state.ofOrigin[origin] { state.ofOrigin[origin] = own > 1 ? own - 1 : nil }
             if let network, let own = state.ofNetwork[network] { state.ofNetwork[network] = own > 1 ? own - 1 : nil }
-            // An idle time is not part of the average.
+            // Idle time is not part of the average.
             state.lastEnd = state.count == 0 ? nil : now
         }
     }

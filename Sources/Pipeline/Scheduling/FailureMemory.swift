@@ -2,35 +2,35 @@ import HTTPCaching
 import PipelineSupport
 import Synchronization
 
-/// Remembers for a while what failed several times in a row, so that a broken origin is not contacted for every request
-/// (`errorMaxAge`, `errorAttempts`). In memory only, and bounded. All requests share it.
+/// Remembers failures for a while, so that a broken origin is not contacted for every request (`errorMaxAge`,
+/// `errorAttempts`). All requests share the failures, which are kept only in memory and bounded in number.
 final class FailureMemory: Sendable {
-    /// A failure, and the error that answers requests in the meantime.
+    /// A failure, and the error to answer requests with.
     struct Failure: Sendable {
         var error: PipelineError
         var cause: OriginFailure
         var count: Int
-        /// Unix seconds.
+        /// The time of the last failure, in Unix seconds.
         var last: Double
-        /// Seconds for which it answers.
+        /// How long the failure answers requests, in seconds.
         var maxAge: Double
     }
 
-    /// Seconds; nil for a few, and for the usual failures of variants only.
-    private let maxAge: Int?
+    /// `CachingConfiguration.errorMaxAge`; if nil, only the usual failures are remembered, for a few seconds.
+    private let maxAge: Duration?
     private let attempts: Int
-    /// The most entries kept; beyond it the oldest is dropped.
+    /// The maximum number of entries. Beyond it, the oldest entry is dropped.
     private let capacity: Int
     private let failures = Mutex<[ByteString: Failure]>([:])
 
-    init(maxAge: Int?, attempts: Int, capacity: Int = 4096) {
+    init(maxAge: Duration?, attempts: Int, capacity: Int = 4096) {
         self.maxAge = maxAge
         self.attempts = max(1, attempts)
         self.capacity = capacity
     }
 
-    /// The failure that answers for the first of the keys that has one; nil if the origin is to be asked, or the clock
-    /// was set back.
+    /// Returns the remembered failure for the first of the keys that has one. Returns nil if the origin must be
+    /// contacted, or if the clock was set back.
     func remembered(_ keys: @autoclosure () -> [String], now: Double) -> Failure? {
         failures.withLock { failures in
             for key in failures.isEmpty ? [] : keys() {
@@ -44,16 +44,16 @@ final class FailureMemory: Sendable {
         }
     }
 
-    /// Adds a failure. Returns whether there have been enough in a row to be remembered.
+    /// Adds a failure. Returns whether it is now remembered, after enough consecutive failures.
     ///
-    /// - Parameter isForVariant: whether a variant was wanted.
+    /// - Parameter isForVariant: whether the request was for a variant.
     func note(
         _ key: String, _ error: PipelineError, _ cause: OriginFailure, isForVariant: Bool = false, now: Double
     ) -> Bool {
         guard let maxAge = maxAge(of: cause, isForVariant: isForVariant) else { return false }
         let key = ByteString(key)
         return failures.withLock { failures in
-            // An old failure does not count as consecutive with this one.
+            // A failure that happened long ago is not consecutive with this one.
             let before = failures[key].map { now - $0.last < max(maxAge, 60) ? $0.count : 0 } ?? 0
             failures[key] = Failure(error: error, cause: cause, count: before + 1, last: now, maxAge: maxAge)
             if failures.count > capacity, let oldest = failures.min(by: { $0.value.last < $1.value.last }) {
@@ -63,23 +63,23 @@ final class FailureMemory: Sendable {
         }
     }
 
-    /// Seconds for which a failure is remembered; nil if it is not.
+    /// Returns how long a failure is remembered, in seconds; nil if it is not remembered.
     private func maxAge(of cause: OriginFailure, isForVariant: Bool) -> Double? {
-        if let maxAge { return maxAge > 0 ? Double(maxAge) : nil }
+        if let maxAge { return maxAge > .zero ? maxAge.inSeconds : nil }
         let isUsual =
             switch cause {
             case .noResponse: false
             case .status(let status): isForVariant && (status == 404 || status == 410 || (500...599).contains(status))
             case .unusable: true
             }
-        return isUsual ? Double(CachingConfiguration.usualErrorMaxAge) : nil
+        return isUsual ? CachingConfiguration.usualErrorMaxAge.inSeconds : nil
     }
 
     func clear(_ keys: @autoclosure () -> [String]) {
         failures.withLock { failures in for key in failures.isEmpty ? [] : keys() { failures[ByteString(key)] = nil } }
     }
 
-    /// Forgets failures of the keys, and of keys that extend one of them with further lines.
+    /// Forgets the failures of the keys, and of keys that continue one of them with further lines.
     func clear(beginning keys: [String]) {
         failures.withLock { failures in
             for other in failures.keys

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Turned on once, by any thread.
+/// A flag that any thread can turn on, and that stays on.
 final class Switch: Sendable {
     private let state = Atomic<Bool>(false)
     var isOn: Bool { state.load(ordering: .acquiring) }

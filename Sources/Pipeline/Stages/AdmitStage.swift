@@ -1,29 +1,25 @@
 import HTTPCaching
-public import PipelineCaching
+package import PipelineCaching
 import PipelineFetching
 import PipelineSupport
 import Variants
 
 extension ImageSource {
-    /// The name its records are stored under; nil if the source is invalid.
+    /// The name that records of the source are stored under; nil if the source is invalid.
     package var storedName: String? { try? recordName() }
 
-    /// The name its records are stored under.
+    /// Returns the name that records of the source are stored under.
     package func recordName() throws(PipelineError) -> String { try AdmitStage.identify(ImageRequest(self)).source }
 
-    /// Whether a text is such a name already, other than a URL.
+    /// Whether a string is already a stored name other than a URL.
     package static func isStoredName(_ text: String) -> Bool {
         ["id:", "bytes:", "file:"].contains { text.hasPrefix($0) }
     }
 }
 
 extension SourceSelection {
-    /// Sources whose names begin with `text`. An http(s) URL is normalised, then compared as text (so `/img` covers
-    /// `/img.jpg` and `/imgs/`, and `https://a.example` the whole origin); text that begins with `id:`, `bytes:` or
-    /// `file:` is used as it is; anything else is a path, relative to the working directory.
-    ///
-    /// Throws `invalidSource` for empty text, an invalid URL, and a path that ends in a dot segment.
-    public init(prefix text: String) throws(PipelineError) {
+    /// Implements `PurgeSelection.prefix(_:)`.
+    package init(prefix text: String) throws(PipelineError) {
         if ImageSource.isStoredName(text) {
             self.init(prefixes: [text])
             return
@@ -32,8 +28,8 @@ extension SourceSelection {
         guard !["/.", "/.."].contains(where: { path.hasSuffix($0) }) else {
             throw PipelineError(.invalidSource, "\(text): ends in a dot segment, which would mean the folder above")
         }
-        let (url, source, _) = try AdmitStage.identify(ImageRequest(ImageSource(text)))
-        // Normalising a path drops the slash that distinguishes a folder from names with the same prefix.
+        let (url, source) = try AdmitStage.identify(ImageRequest(ImageSource(text)))
+        // Normalizing a path drops the trailing slash, which distinguishes a folder from names with the same prefix.
         if url.host.isEmpty, text.hasSuffix("/"), !source.hasSuffix("/") {
             self.init(prefixes: [source + "/"])
         } else {
@@ -41,14 +37,12 @@ extension SourceSelection {
         }
     }
 
-    /// All http and https URLs of exactly this host (`a.example` is not `www.a.example`), on any port.
-    ///
-    /// Throws `invalidSource` if the text is not exactly a host.
-    public init(host text: String) throws(PipelineError) {
+    /// Implements `PurgeSelection.host(_:)`.
+    package init(host text: String) throws(PipelineError) {
         let isBareIPv6 = !text.hasPrefix("[") && text.utf8.count { $0 == UInt8(ascii: ":") } > 1
         do throws(SourceError) {
             let url = try SourceURL(isBareIPv6 ? "http://[\(text)]" : "http://" + text)
-            guard url.normalised == url.origin + "/", url.port == 80, url.userinfo == nil,
+            guard url.normalized == url.origin + "/", url.port == 80, url.userinfo == nil,
                 !text.contains(where: { $0 == "/" || $0 == "#" })
             else {
                 throw SourceError(
@@ -61,22 +55,23 @@ extension SourceSelection {
     }
 }
 
-/// Decides whether a request is admitted, and under which identity.
+/// Decides whether a request is allowed, and determines its identity.
 struct AdmitStage: Sendable {
     let masks: MaskFolder
     let overlays: MaskFolder
     let threads: OwnedThreads
-    /// For the files of folders.
+    /// The transport for files in folders.
     let files: FileTransport
-    /// By scheme.
+    /// The transports by scheme.
     var transports: [String: any Transport] = [:]
-    /// The schemes that only the program's own transports fetch.
+    /// The schemes that only the program's own transports and providers can fetch.
     var ownSchemes: Set<String> = []
-    /// How far requests that do not say trust stored responses.
+    /// The policy for requests that do not specify one.
     var policy = CachePolicy.protocol
-    /// What counts for the names of records.
+    /// The rules that determine the names of records.
     var names = SourceNames()
-    /// The hosts that may be contacted; checked before any cache, so that responses stored earlier are refused too.
+    /// The hosts that may be contacted. They are checked before any cache, so that responses stored earlier are refused
+    /// too.
     var sources = HostPolicy()
     /// Whether the pipeline has been shut down.
     let isShutDown: @Sendable () -> Bool
@@ -111,7 +106,8 @@ struct AdmitStage: Sendable {
         return parts
     }
 
-    /// Admits a request without suspending; nil if bytes are to be digested or pictures to be read for it.
+    /// Admits a request without suspending. Returns nil if the request needs a digest of bytes, or masks or overlays to
+    /// be read.
     func atOnce(_ request: ImageRequest) throws(PipelineError) -> AdmittedRequest? {
         try checkIsOpen(request)
         if case .bytes = request.source { return nil }
@@ -131,20 +127,22 @@ struct AdmitStage: Sendable {
     ) throws(PipelineError) -> AdmittedRequest.Parts {
         let began = ContinuousClock.now
         if let error = request.recipe?.error { throw PipelineError(error) }
-        let (url, source, displayName) = try identify(request, digest: given?.digest)
+        let (url, source) = try identify(request, digest: given?.digest)
         guard let transport: any Transport = given ?? files(of: request.folder) ?? transports[url.scheme] else {
-            throw PipelineError(.invalidSource, "\(displayName): nothing fetches `\(url.scheme)` sources")
+            throw PipelineError(
+                .invalidSource, "\(request.source.name(at: url)): nothing fetches `\(url.scheme)` sources")
         }
         if let refusal = sources.refusal(of: url) {
-            throw PipelineError(.sourceRefused, "\(displayName): refused by policy: \(refusal)")
+            throw PipelineError(.sourceRefused, "\(request.source.name(at: url)): refused by policy: \(refusal)")
         }
         var request = request
-        // The source's name leaves out the URL's credentials. As a field, the rules of caching and of sharing see them.
+        // The name of the source excludes the credentials in the URL. A header field makes them visible to the rules
+        // for caching and sharing.
         if let credentials = url.authorization, request.fields.first("authorization") == nil {
             request.fields.append(credentials)
         }
         return AdmittedRequest.Parts(
-            request: request, url: url, transport: transport, source: source, displayName: displayName,
+            request: request, url: url, transport: transport, source: source,
             isOneOfMany: request.sourceID == nil && names.isShared(url), policy: request.policy ?? policy, began: began)
     }
 
@@ -171,45 +169,40 @@ struct AdmitStage: Sendable {
         admitted.onInterim = request.onInterim
         admitted.method = request.method
         admitted.body = request.body
-        if request.honoursDirectives { admitted.directives = RequestDirectives(fields: request.fields) }
+        if request.honorsDirectives { admitted.directives = RequestDirectives(fields: request.fields) }
         if request.forwardsConditionals || request.method != "GET" {
             admitted.conditions = request.fields.filter { Validation.narrows($0.name) }
         }
         return AdmittedRequest(admitted)
     }
 
-    /// Like the static function, and knows the schemes that a program fetches itself.
+    /// Identifies a source like the static function, and also recognizes the schemes that the program fetches itself.
     func identify(
         _ request: ImageRequest, digest: String? = nil
-    ) throws(PipelineError) -> (SourceURL, source: String, displayName: String) {
+    ) throws(PipelineError) -> (SourceURL, source: String) {
         guard let text = request.source.text,
             let url = request.folder?.url(of: text) ?? SourceURL(text, ofAny: ownSchemes)
         else {
-            let (url, source, displayName) = try Self.identify(request, digest: digest)
-            return (url, request.sourceID == nil ? names.name(of: url) : source, displayName)
+            let (url, source) = try Self.identify(request, digest: digest)
+            return (url, request.sourceID == nil ? names.name(of: url) : source)
         }
-        return (url, request.sourceID.map { "id:" + $0 } ?? url.normalised, url.redacted)
+        return (url, request.sourceID.map { "id:" + $0 } ?? url.normalized)
     }
 
-    /// What a source is fetched by, the identity it is cached under, and its name in messages.
+    /// Returns the URL of a source, and the name that its records are stored under.
     ///
-    /// - Parameter digest: of bytes that came with the request; nil to compute it if it is needed.
+    /// - Parameter digest: the digest of bytes supplied with the request; nil to compute it if needed.
     static func identify(
         _ request: ImageRequest, digest: String? = nil
-    ) throws(PipelineError) -> (SourceURL, source: String, displayName: String) {
-        let (url, displayName) = try located(request.source, digest)
-        return (url, request.sourceID.map { "id:" + $0 } ?? url.normalised, displayName)
+    ) throws(PipelineError) -> (SourceURL, source: String) {
+        let url = try located(request.source, digest)
+        return (url, request.sourceID.map { "id:" + $0 } ?? url.normalized)
     }
 
-    private static func located(
-        _ source: ImageSource, _ digest: String?
-    ) throws(PipelineError) -> (SourceURL, displayName: String) {
+    private static func located(_ source: ImageSource, _ digest: String?) throws(PipelineError) -> SourceURL {
         switch source {
         case .url(let text):
-            do throws(SourceError) {
-                let url = try SourceURL(named: text)
-                return (url, url.redacted)
-            } catch {
+            do throws(SourceError) { return try SourceURL(named: text) } catch {
                 throw PipelineError(.invalidSource, error.description, cause: error)
             }
         case .file(let path):
@@ -217,9 +210,9 @@ struct AdmitStage: Sendable {
                 throw PipelineError(
                     .invalidSource, "an empty path, or one with a NUL, names no file; give a file or an http(s) URL")
             }
-            return (SourceURL(scheme: "file", name: absolutePath(path)), SourceURL.redacting(path))
-        case .bytes(let bytes, let name):
-            return (SourceURL(scheme: "bytes", name: digest ?? sha256Hex(bytes)), name)
+            return SourceURL(scheme: "file", name: absolutePath(path))
+        case .bytes(let bytes, _):
+            return SourceURL(scheme: "bytes", name: digest ?? sha256Hex(bytes))
         }
     }
 }

@@ -1,7 +1,7 @@
-/// Keeps a large value on the heap, shared until it is changed.
+/// Keeps a large value on the heap, where copies share it until one of them is changed.
 ///
-/// The values that stages pass on hold dozens of strings and arrays. Asynchronous functions copy them at every turn,
-/// and copying such a value retains each member; boxed, it retains one reference.
+/// The values passed between stages contain dozens of strings and arrays. Asynchronous functions copy such values
+/// often, and each copy retains every member. A boxed value retains a single reference.
 @propertyWrapper
 struct Boxed<Value: Sendable>: Sendable {
     private final class Box: Sendable {

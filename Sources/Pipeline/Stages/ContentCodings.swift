@@ -3,29 +3,31 @@ import HTTPCaching
 import PipelineCaching
 import Variants
 
-/// What an origin has coded a body with (`Content-Encoding`, RFC 9110 §8.4), though no request asks for it. Bodies are stored
-/// and passed on as they were sent; renders undo the codings.
+/// The content codings of a response body (`Content-Encoding`, RFC 9110 §8.4). Some origins use them although no
+/// request accepts any. Bodies are stored and returned as received, and decoded before a render.
 struct ContentCodings: Sendable, Hashable {
-    /// In the order in which they were applied.
+    /// The names of the codings, in the order in which they were applied.
     private let names: [String]
 
-    /// nil without any.
+    /// Reads the codings from header fields. Returns nil if the fields declare no coding.
     init?(_ fields: [HeaderField]) {
         names = fields.values(of: "content-encoding").flatMap { $0.split(separator: ",") }
             .map { FieldLines.trimmed(String($0)).lowercased() }.filter { !$0.isEmpty && $0 != "identity" }
         if names.isEmpty { return nil }
     }
 
-    /// Bytes up to which a body may grow by any factor; beyond it, by `mostGrowth`.
+    /// The number of bytes to which a body may grow by any factor. Larger bodies are limited by `mostGrowth`.
     static let freeGrowth = 1_000_000
-    /// The most that a longer body may be longer without its codings than with them. Drawings, which shrink most, stay
-    /// below it.
+    /// The maximum ratio between the lengths of a larger body after and before decoding. Even drawings, which compress
+    /// best, stay below it.
     static let mostGrowth = 20
 
-    /// The bytes without the codings. What is a picture already is left alone: some origins name a coding they do not use.
+    /// Returns the decoded bytes. Bytes that are already a picture are returned unchanged, because some origins declare
+    /// a coding that they did not apply.
     ///
-    /// - Parameter limit: the most bytes, looked at as they come; of two codings, for both together.
-    /// - Throws: `overLimit`, `undecodable`, or `unsupportedFormat` for other codings, and for more than two.
+    /// - Parameter limit: the maximum number of decoded bytes, checked during decoding; for two codings, the maximum
+    ///   total.
+    /// - Throws: `overLimit`; `undecodable`; `unsupportedFormat` for unknown codings, or more than two codings.
     func undone(_ body: [UInt8], limit: Int) throws(RenderError) -> [UInt8] {
         guard names.count <= 2 else {
             throw RenderError(.unsupportedFormat, "the origin sent \(names.count) content codings; two are undone")
@@ -49,7 +51,7 @@ struct ContentCodings: Sendable, Hashable {
         return bytes
     }
 
-    /// The bytes without one coding; nil if there are more than `limit`.
+    /// Decodes one coding. Returns nil if there are more than `limit` bytes.
     private static func undone(_ name: String, _ body: [UInt8], _ limit: Int) throws(RenderError) -> [UInt8]? {
         let coding: Int
         switch name {
@@ -63,7 +65,7 @@ struct ContentCodings: Sendable, Hashable {
             )
         }
         guard let state = ccodings_open(Int32(coding)) else {
-            throw RenderError(.overBudget, "there is no memory to undo the content coding")
+            throw RenderError(.overBudget, "not enough memory to undo the content coding")
         }
         defer { ccodings_close(state) }
         var (result, bytes): (Int32, [UInt8]) = (Int32(ccodings_more), [])
@@ -85,7 +87,7 @@ struct ContentCodings: Sendable, Hashable {
 }
 
 extension EntryBody {
-    /// The bytes as they were sent. Blocks.
+    /// Returns the bytes as received. Blocks.
     func sent() throws(RenderError) -> [UInt8] {
         switch self {
         case .bytes(let bytes): return bytes
@@ -95,7 +97,7 @@ extension EntryBody {
         }
     }
 
-    /// `probe`, of a body that came with these fields. Blocks.
+    /// Probes a body, after decoding the content codings that the fields declare. Blocks.
     func probe(_ fields: [HeaderField], limit: Int) throws(RenderError) -> ImageHeader {
         guard let codings = ContentCodings(fields) else { return try probe() }
         return try ImageHeader.probe(codings.undone(sent(), limit: limit))

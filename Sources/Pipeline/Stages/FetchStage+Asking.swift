@@ -3,13 +3,14 @@ import PipelineCaching
 import PipelineFetching
 import Variants
 
-/// Asking the origin, and interpreting its answers.
+/// Sends requests to the origin and interprets its responses.
 extension FetchStage {
-    /// One exchange with the origin: conditional on every stored response it might confirm, otherwise unconditional.
+    /// Makes one exchange with the origin. The request is conditional on every stored response that the origin might
+    /// confirm; otherwise it is unconditional.
     func ask(
         _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> FetchedOriginal {
-        // If a response is stored, it and its variants may turn out to be still valid.
+        // If a response is stored, it may still be valid. Its variants can then be used without a render.
         if admitted.purpose == .image, admitted.request.recipe != nil,
             finding.records.isEmpty || finding.missingBody != nil
         {
@@ -17,7 +18,8 @@ extension FetchStage {
         }
         let candidates = candidates(of: finding, admitted)
         let forwarded = finding.record == nil ? admitted.conditions : []
-        // A client's conditions could contradict ours, which are left out: the answer is the client's alone.
+        // The client's conditions could contradict our own. Send the client's conditions alone. The response then
+        // answers only this client.
         let fields = forwarded.isEmpty ? confirming(candidates, finding, admitted) : admitted.request.fields + forwarded
         let (asked, response) = try await send(fields, finding, admitted)
         guard case .answer(let response) = response else { return try response.inPlace() }
@@ -25,10 +27,10 @@ extension FetchStage {
             return try await passed(response, finding, admitted)
         }
         if response.status != 304 { return try await digested(response, to: asked, finding, admitted) }
-        if forwarded.isEmpty, let fetched = await freshened(response, to: asked, finding, admitted, candidates) {
+        if forwarded.isEmpty, let fetched = await confirmed(by: response, to: asked, finding, admitted, candidates) {
             return fetched
         }
-        // The 304 matches nothing we have. Asked without validators, the origin must send a complete response.
+        // The 304 identifies no stored response. Without validators, the origin must send a complete response.
         let (plainly, second) = try await send(admitted.request.fields, finding, admitted)
         guard case .answer(let whole) = second else { return try second.inPlace() }
         guard whole.status != 304 else {
@@ -39,12 +41,12 @@ extension FetchStage {
         return try await digested(whole, to: plainly, finding, admitted)
     }
 
-    /// The fields a request for the finding would carry, without those the transport adds.
+    /// Returns the fields of a request for the finding, without the fields that the transport adds.
     func requestFields(for finding: CacheFinding, _ admitted: AdmittedRequest) -> [HeaderField] {
         confirming(candidates(of: finding, admitted), finding, admitted)
     }
 
-    /// The outcome of sending: a response to process, or what answers in its place.
+    /// The result of sending a request: a response to process, or a stored response or error to return instead.
     private enum Reply {
         case answer(FetchedResponse)
         case stale(Original)
@@ -70,6 +72,9 @@ extension FetchStage {
         asked.method = admitted.method
         asked.body = admitted.body
         asked.traceFields = traceFields()
+        // Requests that change something at the origin carry the credentials of their client only. The signature of a
+        // request to a bucket covers its fields, so a hook must not change them.
+        if admitted.method == "GET", admitted.url.scheme != "s3" { asked.willSend = willSend }
         let answer: Result<FetchedResponse, FetchError>
         do throws(PipelineError) {
             let url = admitted.url
@@ -81,8 +86,8 @@ extension FetchStage {
                 }
             }
         } catch {
-            // The origin has not failed, so that nothing is remembered of it. Whether a stale response will do is for each
-            // waiter to say (`ImagePipeline.fetchedOrStale`), as a more urgent one may ask again.
+            // The origin has not failed, so no failure is remembered. Each waiter decides whether a stale response may
+            // be used (`ImagePipeline.fetchedOrStale`), because a more urgent waiter may try again.
             return (asked, .failure(error))
         }
         switch answer {
@@ -98,11 +103,18 @@ extension FetchStage {
             if asked.method != "GET" { return (asked, .failure(PipelineError(error))) }
             let isOurs = [.cancelled, .refusedAddress, .refusedSource].contains(error.code)
             if isOurs { throw PipelineError(error) }
+            // The program has failed, not the origin: nothing is remembered.
+            if error.code == .notSent {
+                return (
+                    asked,
+                    stale(finding, admitted, after: .noResponse).map { .stale($0) } ?? .failure(PipelineError(error))
+                )
+            }
             return (asked, failed(PipelineError(error), .noResponse, finding, admitted))
         }
     }
 
-    /// Remembers a failure, and hides it behind a stale response if that is allowed.
+    /// Remembers a failure, and replaces it with a stale response if that is allowed.
     private func failed(
         _ error: PipelineError, _ cause: OriginFailure, _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) -> Reply {
@@ -113,7 +125,7 @@ extension FetchStage {
         return stale(finding, admitted, after: cause).map { .stale($0) } ?? .failure(error)
     }
 
-    /// The stored response, if it may stand in for an origin that failed.
+    /// Returns the stored response, if it may be served after the origin failed.
     func stale(
         _ finding: CacheFinding, _ admitted: AdmittedRequest, after failure: OriginFailure
     ) -> Original? {
@@ -130,20 +142,21 @@ extension FetchStage {
         return original
     }
 
-    // MARK: Changing
+    // MARK: Unsafe methods
 
-    /// Sends a request that may change state, and invalidates what is stored for the URLs it changed (RFC 9111 §4.4).
+    /// Sends a request that may change state, and invalidates the stored responses for the URLs that it changed
+    /// (RFC 9111 §4.4).
     func change(_ admitted: AdmittedRequest) async throws(PipelineError) -> FetchedOriginal {
         let url = admitted.url
         guard !admitted.transport.isLocal else {
             throw PipelineError(.invalidSource, "\(admitted.displayName): only an http(s) URL can be sent a request")
         }
         var finding = CacheFinding(
-            verdict: .missing, forward: .method, marks: await tiers.currentMarks(), tier: .none)
+            verdict: .missing, forward: .method, marks: await tiers.currentMarks(), tier: nil)
         let (asked, reply) = try await send(admitted.request.fields + admitted.conditions, finding, admitted)
         let target = Invalidation.Target(url)
         guard case .answer(let response) = reply else {
-            // The request may have reached the origin and succeeded, although no response came back.
+            // The request may have reached the origin and succeeded although no response arrived.
             if case .failure(let error) = reply, !Invalidation.isSafe(admitted.method), Self.mayHaveArrived(error) {
                 await invalidate([target], target, admitted)
             }
@@ -154,7 +167,7 @@ extension FetchStage {
         }
         let changed = Invalidation.targets(
             after: admitted.method, to: target, status: response.status, fields: response.fields, resolving: resolving)
-        // If anything was purged in the meantime, a later request may have changed the resource again.
+        // If anything has been purged in the meantime, a later request may have changed the resource again.
         let isLatest = await tiers.currentMarks() == finding.marks
         await invalidate(changed, target, admitted)
         let stored = StoredResponse(
@@ -177,7 +190,7 @@ extension FetchStage {
         }
     }
 
-    /// Whether a failed request may have reached the origin nevertheless.
+    /// Whether a failed request may still have reached the origin.
     private static func mayHaveArrived(_ error: PipelineError) -> Bool {
         if error.code == .overloaded { return false }
         guard let cause = error.cause as? FetchError else { return true }
@@ -189,7 +202,8 @@ extension FetchStage {
 
     // MARK: Validating
 
-    /// Records that the origin may confirm, the one the request selects first (RFC 9111 §4.3.1).
+    /// Returns the records that the origin may confirm. The record that the request selects comes first (RFC 9111
+    /// §4.3.1).
     private func candidates(of finding: CacheFinding, _ admitted: AdmittedRequest) -> [OriginalRecord] {
         guard admitted.policy != .reload, finding.missingBody == nil else { return [] }
         let selected = finding.record.map { [$0] } ?? []
@@ -198,20 +212,22 @@ extension FetchStage {
         return (selected + others).filter { Validation.hasValidator($0.response) }
     }
 
-    /// The record that a 304 identifies, freshened by it (RFC 9111 §4.3.4); nil if it identifies none we can use.
-    private func freshened(
-        _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding, _ admitted: AdmittedRequest,
+    /// Returns the record that a 304 identifies, freshened by the 304 (RFC 9111 §4.3.4). Returns nil if it identifies
+    /// no usable record.
+    private func confirmed(
+        by response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding, _ admitted: AdmittedRequest,
         _ candidates: [OriginalRecord]
     ) async -> FetchedOriginal? {
         let finalURL = Self.finalURL(of: response)
         let named = self.named(candidates, by: response, finding).filter { record in
-            // Validators apply to one URL. By giving a source ID, the caller declares all of its URLs to be one.
+            // Validators apply to a single URL. With a source ID, the caller declares that all URLs with this ID are
+            // equivalent.
             record.finalURL == finalURL || admitted.request.sourceID != nil
         }
         guard let record = named.first else { return nil }
         var body = record == finding.record ? finding.body : nil
         if admitted.purpose == .original, body == nil {
-            body = await tiers.originalBody(record.digest, of: record)?.body
+            body = await tiers.originalBody(record.digest, of: (record, finding.marks))?.body
             if body == nil { return nil }
         }
         var new = record
@@ -247,7 +263,7 @@ extension FetchStage {
         return FetchedOriginal(original: original, change: change)
     }
 
-    /// The fields of a conditional request that lets the origin confirm the candidates.
+    /// Returns the fields of a request that asks the origin to confirm one of the candidates.
     private func confirming(
         _ candidates: [OriginalRecord], _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) -> [HeaderField] {
@@ -256,7 +272,7 @@ extension FetchStage {
             selected: candidates.firstIndex { $0 == finding.record })
     }
 
-    /// The candidates that a 304 identifies, the one the request selects first.
+    /// Returns the candidates that a 304 identifies. The record that the request selects comes first.
     private func named(
         _ candidates: [OriginalRecord], by response: FetchedResponse, _ finding: CacheFinding
     ) -> [OriginalRecord] {
@@ -289,27 +305,78 @@ extension FetchStage {
 
     // MARK: Complete responses
 
-    /// Makes an original of a response other than a 304, and stores it if that is allowed.
+    /// The meaning of a complete response for the source.
+    private enum Meaning {
+        case answer
+        /// An error status, 400 or higher.
+        case failure
+        /// The origin refuses this URL, for example because its signature has expired. Other URLs have the same name.
+        case refusal
+    }
+
+    private func meaning(of response: FetchedResponse, _ admitted: AdmittedRequest) -> Meaning {
+        if [401, 403].contains(response.status), admitted.isOneOfMany { return .refusal }
+        return response.status >= 400 ? .failure : .answer
+    }
+
+    /// Creates an original from a response other than a 304, and decides what to store.
     private func digested(
         _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> FetchedOriginal {
-        let isFailing = response.status >= 400
-        var isRemembered = false
-        // An expired signature, say: other URLs of the same name may be answered.
-        let isURLRefused = [401, 403].contains(response.status) && admitted.isOneOfMany
-        if isURLRefused {
-            if var stale = stale(finding, admitted, after: .unusable) {
-                stale.forwardStatus = response.status
-                stale.refusedURL = admitted.url.normalised
-                return FetchedOriginal(original: stale)
-            }
-        } else if isFailing {
-            let cause = OriginFailure.status(response.status)
-            let error = Self.error(status: response.status, response.problem, admitted)
-            isRemembered = failures.note(
-                failureKeys(admitted)[1], error, cause, isForVariant: admitted.isForVariant, now: now())
-            if let stale = stale(finding, admitted, after: cause) { return FetchedOriginal(original: stale) }
+        let meaning = meaning(of: response, admitted)
+        let isRemembered = meaning == .failure && noteFailure(response, admitted)
+        let cause = meaning == .refusal ? OriginFailure.unusable : .status(response.status)
+        if meaning != .answer, var stale = stale(finding, admitted, after: cause) {
+            stale.forwardStatus = response.status
+            if meaning == .refusal { stale.refusedURL = admitted.url.normalized }
+            return FetchedOriginal(original: stale)
         }
+        let (stored, refusal) = storable(
+            response, to: asked, isRemembered: isRemembered && finding.record?.response.isError != false, admitted)
+        var original = Original(
+            record: try await record(of: response, as: stored, admitted, finalURL: Self.finalURL(of: response)),
+            body: response.content, outcome: .network, mayStore: refusal == nil, refusal: refusal?.rawValue,
+            marks: finding.marks, fetchMilliseconds: response.milliseconds, forward: finding.forward)
+        original.received = response.fields
+        original.problem = response.problem
+        if meaning == .refusal {
+            original.refusedURL = admitted.url.normalized
+            original.refuse("status")
+        }
+        if let error = await unusable(original, admitted) {
+            noteUnusable(error, admitted)
+            if let stale = stale(finding, admitted, after: .unusable) { return FetchedOriginal(original: stale) }
+        } else if meaning == .answer {
+            // Until a render has succeeded, it is unknown whether a picture can be decoded.
+            let isProven = admitted.purpose == .original && !original.record.isUnusable
+            failures.clear(isProven ? failureKeys(admitted) : [failureKeys(admitted)[0]])
+        }
+        if original.mayStore, stored.isSuccess, unacceptedType(of: original.record) != nil { original.refuse("type") }
+        original.record.isOnTrial = stored.isOK && isAnotherPicture(than: original.record, finding)
+        // The response supersedes the stored one even if it may not be stored itself, unless only the fields of this
+        // request forbid storing it.
+        let supersedes =
+            refusal == nil || Storability.refusal(response: stored, requestFields: [], configuration: caching) != nil
+        return FetchedOriginal(
+            original: original, change: change(by: original, supersedes: supersedes, finding, admitted))
+    }
+
+    /// Remembers a failure of the origin.
+    ///
+    /// - Returns: whether there were enough failures to answer other requests with this one.
+    private func noteFailure(_ response: FetchedResponse, _ admitted: AdmittedRequest) -> Bool {
+        failures.note(
+            failureKeys(admitted)[1], Self.error(status: response.status, response.problem, admitted),
+            .status(response.status), isForVariant: admitted.isForVariant, now: now())
+    }
+
+    /// Returns the response to store, and the reason if it may not be stored.
+    ///
+    /// - Parameter isRemembered: whether the response is a failure that answers other requests, with the configured
+    ///   lifetime.
+    private func storable(
+        _ response: FetchedResponse, to asked: FetchRequest, isRemembered: Bool, _ admitted: AdmittedRequest
+    ) -> (StoredResponse, Storability.Refusal?) {
         let selecting = Redirects.selectingFields(
             of: response.fields, after: response.redirectResponses, requestFields: admitted.request.fields)
         var stored = StoredResponse(
@@ -321,51 +388,31 @@ extension FetchStage {
         var refusal =
             Storability.refusal(response: stored, requestFields: asked.fields, configuration: caching)
             ?? Redirects.refusal(response.redirectResponses, requestFields: asked.fields, configuration: caching)
-        if isRemembered, finding.record.map({ $0.response.status >= 400 }) ?? true {
-            remember(&stored, &refusal)
-        }
-        var original = Original(
-            record: try await record(of: response, as: stored, admitted, finalURL: Self.finalURL(of: response)),
-            body: response.content, outcome: .network, mayStore: refusal == nil, refusal: refusal?.rawValue,
-            marks: finding.marks, fetchMilliseconds: response.milliseconds, forward: finding.forward)
-        original.received = response.fields
-        original.problem = response.problem
-        if isURLRefused {
-            original.refusedURL = admitted.url.normalised
-            original.refuse("status")
-        }
-        if let error = await unusable(original, admitted) {
-            noteUnusable(error, admitted)
-            if let stale = stale(finding, admitted, after: .unusable) { return FetchedOriginal(original: stale) }
-        } else if !isFailing {
-            // Whether a variant can be made of a picture, a render shows.
-            let isProven = admitted.purpose == .original && !original.record.isUnusable
-            failures.clear(isProven ? failureKeys(admitted) : [failureKeys(admitted)[0]])
-        }
-        if original.mayStore, (200..<300).contains(response.status), unacceptedType(of: original.record) != nil {
-            original.refuse("type")
-        }
-        let isFinal = (200..<300).contains(response.status) || response.status == 404 || response.status == 410
-        var replaced = isFinal ? finding.record : nil
-        if original.record.response.isOK {
-            original.record.isOnTrial = isAnotherPicture(than: original.record, finding)
-            // Nothing but a picture that can be decoded removes one; whether it can, a render shows.
-            let isInDoubt = admitted.purpose == .image && !original.mayStore
-            if isInDoubt || original.record.isUnusable || unacceptedType(of: original.record) != nil,
-                replaced?.header != nil
-            {
-                replaced = nil
-            }
-        }
-        if original.mayStore { return FetchedOriginal(original: original, change: .store(replacing: replaced)) }
-        // The response supersedes the stored one even if it may not be stored itself, unless only this request's own
-        // fields forbid storing it.
-        let own = Storability.refusal(response: stored, requestFields: [], configuration: caching)
-        let supersedes = own != nil || refusal == nil
-        return FetchedOriginal(original: original, change: supersedes ? replaced.map { .forget($0) } : nil)
+        if isRemembered { remember(&stored, &refusal) }
+        return (stored, refusal)
     }
 
-    /// Whether a picture with other bytes is stored where the record would be.
+    /// Returns the change to the tiers that a response causes.
+    ///
+    /// - Parameter supersedes: whether the response replaces the stored one even if it may not be stored itself.
+    private func change(
+        by original: Original, supersedes: Bool, _ finding: CacheFinding, _ admitted: AdmittedRequest
+    ) -> FetchedOriginal.Change? {
+        let record = original.record
+        var replaced = record.response.isSuccess || record.response.isGone ? finding.record : nil
+        // A picture may be replaced only by a response that can be decoded. This is unknown until a render has
+        // succeeded.
+        let isInDoubt = admitted.purpose == .image && !original.mayStore
+        if record.response.isOK, replaced?.header != nil,
+            isInDoubt || record.isUnusable || unacceptedType(of: record) != nil
+        {
+            replaced = nil
+        }
+        if original.mayStore { return .store(replacing: replaced) }
+        return supersedes ? replaced.map { .forget($0) } : nil
+    }
+
+    /// Whether a picture with different bytes is stored for the same selecting fields.
     private func isAnotherPicture(than record: OriginalRecord, _ finding: CacheFinding) -> Bool {
         finding.records.contains { stored in
             !stored.isOnTrial && !stored.isUnusable && stored.response.isOK
@@ -373,19 +420,20 @@ extension FetchStage {
         }
     }
 
-    /// Gives a failure without a lifetime of its own the configured one, once there were enough of them.
+    /// Assigns the configured lifetime to a failure that declares none.
     private func remember(_ stored: inout StoredResponse, _ refusal: inout Storability.Refusal?) {
-        // A response that depends on the requester must not answer others from the store.
+        // A response that depends on the client must not answer other clients from the store.
         guard !Self.personalStatuses.contains(stored.status), let age = caching.errorMaxAge,
             refusal == nil || refusal == .noLifetime
         else { return }
         let basis = Freshness.lifetime(of: stored, configuration: caching).basis
         guard basis == .none || basis == .heuristic else { return }
-        stored.assignedLifetime = Double(age) + Age.current(of: stored, now: stored.responseTime)
+        stored.assignedLifetime = age.inSeconds + Age.current(of: stored, now: stored.responseTime)
         refusal = nil
     }
 
-    /// The response to a client's own conditions or range, or to another method than GET: for this request alone.
+    /// Creates an original from the response to a client's own conditions or range, or to a method other than GET. It
+    /// answers only this request.
     private func passed(
         _ response: FetchedResponse, _ finding: CacheFinding, _ admitted: AdmittedRequest,
         refusal: String = Storability.Refusal.conditional.rawValue
@@ -401,15 +449,21 @@ extension FetchStage {
     }
 
     private static func finalURL(of response: FetchedResponse) -> String? {
-        response.redirects.isEmpty ? nil : response.finalURL.normalised
+        response.redirects.isEmpty ? nil : response.finalURL.normalized
     }
 }
 
 extension Invalidation.Target {
-    fileprivate init(_ url: SourceURL) { self.init(url: url.normalised, origin: url.origin) }
+    fileprivate init(_ url: SourceURL) { self.init(url: url.normalized, origin: url.origin) }
+}
+
+extension StoredResponse {
+    fileprivate var isSuccess: Bool { (200..<300).contains(status) }
+    fileprivate var isError: Bool { status >= 400 }
+    fileprivate var isGone: Bool { status == 404 || status == 410 }
 }
 
 extension FetchedResponse {
-    /// The body, wherever it is.
+    /// The body, in memory or in a file.
     fileprivate var content: EntryBody { file.map(EntryBody.file) ?? .bytes(body) }
 }

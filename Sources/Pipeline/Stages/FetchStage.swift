@@ -4,58 +4,72 @@ import PipelineFetching
 import PipelineSupport
 import Variants
 
-/// Obtains the original of a finding: reuses what was found, or asks its transport.
+/// Obtains the original for a finding: uses the stored original, or fetches it with the transport.
 struct FetchStage: Sendable {
     let tiers: Tiers
     let purger: Purger
     let backlog: Backlog
     let caching: CachingConfiguration
-    /// What operators say of the freshness of some origins' responses.
+    /// The operator's freshness settings for specific origins.
     let freshness: [HostOrigin: HostFreshness]
     let acceptedTypes: [String]
-    /// Of a body without its content coding.
+    /// The maximum length of a body after decoding its content coding.
     let byteLimit: Int
     let threads: OwnedThreads
     let codings: UndoneCodings
     let failures: FailureMemory
-    /// Called when the origin is asked for an original that will have to be rendered.
+    /// Called before an original is fetched that must be rendered afterwards.
     let willRender: @Sendable () -> Void
     /// The fields that carry the trace context of the current task.
     let traceFields: @Sendable () -> [HeaderField]
-    /// Unix seconds.
+    /// The program's hook, called before each request to an origin.
+    let willSend: RequestHook?
+    /// Returns the current time in Unix seconds.
     let now: @Sendable () -> Double
 
     /// How to obtain an original.
     enum Course: Sendable {
-        /// The stored one, or the bytes that came with the request.
+        /// Use the stored original, or the bytes that came with the request.
         case reuse(Original)
-        /// The stored one, while the origin is asked in the background (RFC 5861 §3).
+        /// Use the stored original, and validate it in the background (RFC 5861 §3).
         case reuseAndValidate(Original)
-        /// From the origin, or out of what a local transport has found.
+        /// Fetch the original from the origin, or create it from the response of a local transport.
         case fetch(found: FetchedResponse?)
+    }
+
+    /// Returns the step after the look-up, ignoring remembered failures. `course` follows it, and `explain` describes
+    /// it.
+    func decision(_ finding: CacheFinding, _ admitted: AdmittedRequest) -> Explanation.Decision {
+        if admitted.transport.isLocal { return admitted.transport.keepsRecords ? .readFile : .reuse }
+        switch finding.verdict {
+        case .reuse(let isStale): return isStale ? .reuseStale : .reuse
+        case .reuseAndValidate: return .reuseAndValidate
+        case .unavailable: return .refuse
+        case .validate, .missing:
+            if admitted.policy == .cacheOnly { return .refuse }
+            return finding.hasValidator ? .validate : .fetch
+        }
     }
 
     /// Decides how to obtain an original, without contacting the origin.
     func course(_ finding: CacheFinding, _ admitted: AdmittedRequest) async throws(PipelineError) -> Course {
         guard admitted.transport.isLocal else { return try remote(finding, admitted) }
         let found = try await find(finding, admitted)
-        if found.status == 304, let known = finding.record {
-            return .reuse(Original(record: known, outcome: .none, mayStore: true, marks: finding.marks))
-        }
+        if found.status == 304, let known = finding.unchanged { return .reuse(known) }
         guard admitted.transport.keepsRecords else {
-            return .reuse(try await taken(found, finding, admitted))
+            return .reuse(try await original(found, finding, admitted))
         }
         return .fetch(found: found)
     }
 
-    /// Obtains the original from the origin, or out of what was found.
+    /// Fetches the original from the origin, or creates it from the response of a local transport.
     func callAsFunction(
         _ finding: CacheFinding, _ admitted: AdmittedRequest, found: FetchedResponse?
     ) async throws(PipelineError) -> FetchedOriginal {
         var fetched =
             if let found {
                 FetchedOriginal(
-                    original: try await taken(found, finding, admitted), change: .store(replacing: nil))
+                    original: try await original(found, finding, admitted), change: .store(replacing: nil))
             } else {
                 try await ask(finding, admitted)
             }
@@ -63,7 +77,7 @@ struct FetchStage: Sendable {
         return fetched
     }
 
-    /// The body of an original that has one, in memory; a body in a file is read now.
+    /// Returns the body of an original; empty if it has no body. Reads a body that is in a file.
     func bytes(of original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> [UInt8] {
         switch original.body {
         case nil: return []
@@ -74,30 +88,40 @@ struct FetchStage: Sendable {
         }
     }
 
-    // MARK: What is at hand
+    // MARK: Local sources
 
-    /// Asks a local transport, which answers 304 if the stored record is of the same state.
+    /// Queries a local transport, which answers 304 if the stored record describes the current state.
     private func find(
         _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> FetchedResponse {
-        let tag = finding.record?.response.fields.first("etag")
-        let asked = FetchRequest(
-            url: admitted.url, fields: tag.map { [HeaderField("If-None-Match", $0)] } ?? [])
-        do throws(FetchError) { return try await admitted.transport.fetch(asked) } catch {
+        do throws(FetchError) { return try await admitted.transport.fetch(question(finding, admitted)) } catch {
             throw PipelineError(error)
         }
     }
 
-    /// A folder's file as it is. What it is its first bytes tell; the rest is not read.
+    private func question(_ finding: CacheFinding, _ admitted: AdmittedRequest) -> FetchRequest {
+        let tag = finding.record?.response.fields.first("etag")
+        return FetchRequest(url: admitted.url, fields: tag.map { [HeaderField("If-None-Match", $0)] } ?? [])
+    }
+
+    /// Returns a closure that checks whether a file is unchanged since its record was stored; nil for other sources.
+    /// The closure blocks.
+    func check(_ finding: CacheFinding, _ admitted: AdmittedRequest) -> (@Sendable () -> Bool)? {
+        guard let files = admitted.transport as? FileTransport else { return nil }
+        let asked = question(finding, admitted)
+        return { (try? files.answer(asked))?.status == 304 }
+    }
+
+    /// Returns the file unchanged. Its format is detected from its first 16 KiB.
     func file(_ admitted: AdmittedRequest) async throws(PipelineError) -> OriginalResponse {
-        let found = try await find(CacheFinding(verdict: .missing, marks: tiers.marks(), tier: .none), admitted)
+        let found = try await find(CacheFinding(verdict: .missing, marks: tiers.marks(), tier: nil), admitted)
         let format = await threads.run {
             found.file.flatMap { $0.bytes(0..<min($0.count, Self.beginning)) }.flatMap { ImageFormat.recognised($0) }
         }
         let type = format.map { HeaderField("Content-Type", $0.mediaType) }
         guard acceptedTypes.contains("*/*") || type.map({ unacceptedType([$0]) == nil }) == true else {
             throw PipelineError(
-                .notAnImage, "\(admitted.displayName): it is no image of a type in `acceptedTypes`")
+                .notAnImage, "\(admitted.displayName): it is not an image of a type in `acceptedTypes`")
         }
         var response = OriginalResponse(
             status: 200, fields: (type.map { [$0] } ?? []) + found.fields, body: found.body, age: nil,
@@ -106,15 +130,15 @@ struct FetchStage: Sendable {
         return response
     }
 
-    /// Bytes of a file that tell its format.
+    /// The number of bytes from which the format of a file is detected.
     private static let beginning = 16_384
 
-    /// What a request would find; nothing is stored.
+    /// Reads the original without storing it, and returns its header and length.
     func look(
         _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> (header: Result<ImageHeader, RenderError>, count: Int) {
         var asked = finding
-        // Why it is no picture only the bytes tell.
+        // If the original is not a picture, its bytes are needed to explain why.
         if asked.record?.header == nil { asked.record = nil }
         let found = try await find(asked, admitted)
         if found.status == 304, let known = asked.record, let header = known.header {
@@ -129,7 +153,7 @@ struct FetchStage: Sendable {
         return (header, bytes.count)
     }
 
-    private func taken(
+    private func original(
         _ found: FetchedResponse, _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> Original {
         let began = ContinuousClock.now
@@ -142,10 +166,10 @@ struct FetchStage: Sendable {
                 of: bytes, response: response, milliseconds: began.duration(to: .now).milliseconds,
                 source: admitted.source, digest: found.digest)
         }
-        return Original(record: record, body: .bytes(bytes), outcome: .none, mayStore: true, marks: finding.marks)
+        return Original(record: record, body: .bytes(bytes), outcome: nil, mayStore: true, marks: finding.marks)
     }
 
-    /// The bytes found, read once: a file that is read again may have changed.
+    /// Returns the bytes of a response. A file is read only once, because it may have changed by the second time.
     private func bytes(
         of found: FetchedResponse, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> [UInt8] {
@@ -161,14 +185,13 @@ struct FetchStage: Sendable {
     private func remote(
         _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) throws(PipelineError) -> Course {
+        let decision = decision(finding, admitted)
         if let original = finding.reusable {
             try check(original, admitted)
-            if case .reuseAndValidate = finding.verdict { return .reuseAndValidate(original) }
-            return .reuse(original)
+            return decision == .reuseAndValidate ? .reuseAndValidate(original) : .reuse(original)
         }
         let policy = admitted.policy
-        if case .unavailable = finding.verdict { throw Self.unavailable(admitted) }
-        if policy == .cacheOnly { throw Self.unavailable(admitted) }
+        if decision == .refuse { throw Self.unavailable(admitted) }
         if policy == .protocol || policy == .cacheElseLoad, finding.forward != .request,
             let failure = failures.remembered(failureKeys(admitted), now: now())
         {
@@ -177,7 +200,7 @@ struct FetchStage: Sendable {
                 try check(stale, admitted)
                 return .reuse(stale)
             }
-            // For a raw response, an error status is remembered as a stored response instead, if it may be stored.
+            // For raw responses, an error status that may be stored is remembered as a stored response instead.
             if admitted.purpose == .image || failure.cause == .noResponse { throw failure.error }
         }
         return .fetch(found: nil)
@@ -185,8 +208,8 @@ struct FetchStage: Sendable {
 
     // MARK: Checking responses
 
-    /// Throws unless the response can be passed on. A picture is only made from a 200 of an accepted type; a raw
-    /// response may have any status, if its type is accepted.
+    /// Throws if the response cannot be used. A picture requires a 200 with an accepted type. A raw response may have
+    /// any status if its type is accepted.
     func check(_ original: Original, _ admitted: AdmittedRequest) throws(PipelineError) {
         if admitted.transport.isLocal { return }
         let response = original.record.response
@@ -205,8 +228,8 @@ struct FetchStage: Sendable {
                 + "add the type to `acceptedTypes` if it is one")
     }
 
-    /// Why no variant can be made of a 200; nil if nothing is known against it, or none is wanted. Whether its data is
-    /// intact only a render shows.
+    /// Returns the reason why a 200 cannot be rendered; nil if none is known, or if the request is not for a picture.
+    /// Whether the image data is intact is known only after a render.
     func unusable(_ original: Original, _ admitted: AdmittedRequest) async -> PipelineError? {
         guard admitted.purpose == .image, original.record.response.isOK else { return nil }
         do throws(PipelineError) { try check(original, admitted) } catch { return error }
@@ -219,10 +242,10 @@ struct FetchStage: Sendable {
         }
     }
 
-    /// Forgets the failures before a response of which a variant could be made.
+    /// Forgets earlier failures, because the latest response can be rendered.
     func forgetFailures(_ admitted: AdmittedRequest) { failures.clear(failureKeys(admitted)) }
 
-    /// Remembers that no variant can be made of a 200.
+    /// Remembers that a 200 cannot be rendered.
     func noteUnusable(_ error: PipelineError, _ admitted: AdmittedRequest) {
         _ = failures.note(failureKeys(admitted)[1], error, .unusable, now: now())
     }
@@ -234,7 +257,7 @@ struct FetchStage: Sendable {
                 + "contacting the origin (`cacheOnly` or `only-if-cached`)")
     }
 
-    /// - Parameter problem: what the transport knows of it.
+    /// - Parameter problem: the transport's description of the error, if any.
     static func error(status: Int, _ problem: String?, _ admitted: AdmittedRequest) -> PipelineError {
         let name = admitted.displayName
         if status == 404 || status == 410 {
@@ -246,7 +269,8 @@ struct FetchStage: Sendable {
                 + (problem.map { "; " + $0 } ?? ", and an image is only made from a 200"))
     }
 
-    /// The first media type of these fields that is not accepted; nil if all are, or if there is none.
+    /// Returns the first media type in these fields that is not accepted; nil if all types are accepted, or there are
+    /// none.
     func unacceptedType(_ fields: [HeaderField]) -> String? {
         guard !acceptedTypes.contains("*/*") else { return nil }
         return fields.mediaTypes.first { type in
@@ -257,7 +281,8 @@ struct FetchStage: Sendable {
         }
     }
 
-    /// The same for a variant. Unless `acceptedTypes` was set, the bytes decide, not `Content-Type`.
+    /// Returns the media type that makes a record unacceptable for a variant; nil if the record is acceptable. Unless
+    /// `acceptedTypes` was set, the bytes decide rather than `Content-Type`.
     func unacceptedType(of record: OriginalRecord) -> String? {
         let isPicture = record.header != nil && acceptedTypes == PipelineConfiguration.usualTypes
         return isPicture ? nil : unacceptedType(record.response.fields)
@@ -269,13 +294,13 @@ struct FetchStage: Sendable {
     ) -> OriginalRecord {
         OriginalRecord(
             source: source, response: response, digest: digest ?? sha256Hex(bytes), length: bytes.count,
-            // A body that is not an image is stored like any other; a request for a variant of it then fails.
+            // A body that is not an image is stored like any other. Requests for a variant of it then fail.
             header: response.isOK
                 ? try? EntryBody.bytes(bytes).probe(response.fields, limit: byteLimit) : nil,
             fetchMilliseconds: milliseconds, finalURL: finalURL)
     }
 
-    /// The record of an origin's response. A body in a file is read on a thread of our own, because that blocks.
+    /// Returns the record of an origin's response. A body in a file is read on an owned thread, because reading blocks.
     func record(
         of response: FetchedResponse, as stored: StoredResponse, _ admitted: AdmittedRequest, finalURL: String? = nil
     ) async throws(PipelineError) -> OriginalRecord {
@@ -297,21 +322,22 @@ struct FetchStage: Sendable {
             fetchMilliseconds: response.milliseconds, finalURL: finalURL)
     }
 
-    /// The keys of a request's failures: by source for a missing response, by request fields too for a status.
+    /// Returns the failure keys of a request: first the key for missing responses, by source, then the key for error
+    /// statuses, by source and request fields.
     func failureKeys(_ admitted: AdmittedRequest) -> [String] {
         let fields = admitted.request.fields.map { "\n\($0.name.lowercased()): \($0.value)" }.joined()
-        // What fails at one of several origins says nothing of the others.
+        // A failure at one mirror does not imply a failure at the others.
         let place = admitted.isOneOfMany ? "\nat \(admitted.url.origin)" : ""
         let keys = failureKeys(admitted.source + place)
         return [keys[0], keys[1] + fields]
     }
 
-    /// The prefixes of those keys.
+    /// Returns the prefixes of the failure keys of a source.
     func failureKeys(_ source: String) -> [String] { ["no response\n" + source, "status\n" + source] }
 }
 
 extension PipelineError {
-    /// The error for a failed transfer; its message already names the URL without credentials.
+    /// Creates the error for a failed transfer. The message already names the URL, without credentials.
     package init(_ error: FetchError) {
         let code: Code =
             switch error.code {

@@ -1,38 +1,39 @@
 public import HTTPCaching
 import PipelineCaching
+import PipelineSupport
 import Variants
 
-/// An origin's response about to be stored, as passed to `PipelineConfiguration.willStore`.
+/// An origin's response that is about to be stored, as passed to `PipelineConfiguration.willStore`.
 public struct StoredOriginalCandidate: Sendable {
-    /// The normalised URL or the caller's source ID it is stored under.
+    /// The name that the response is stored under: the normalized URL, or `id:` and the caller's source ID.
     public let source: String
-    /// Status, fields and times as they will be stored. Changes made by the hook apply to later requests; the current
-    /// request gets the response as the origin sent it.
+    /// The status, fields and times to store. Changes made by the hook apply to later requests. The current request
+    /// receives the response as the origin sent it.
     public var response: StoredResponse
-    /// SHA-256 of the body.
+    /// The SHA-256 of the body, in hexadecimal.
     public let digest: String
-    /// Bytes of the body.
+    /// The length of the body in bytes.
     public let length: Int
     /// Whether this is a stored response that a 304 has just freshened.
     public let isFreshened: Bool
-    /// Seconds of freshness from when the origin made the response, in place of what its fields say; nil uses the
-    /// fields. Redirects may still shorten it.
-    public var lifetime: Double? {
-        get { response.assignedLifetime }
-        set { response.assignedLifetime = newValue }
+    /// The freshness lifetime, counted from when the origin generated the response. It overrides the fields of the
+    /// response; nil uses the fields. Redirects may still shorten it.
+    public var lifetime: Duration? {
+        get { response.assignedLifetime.map { .seconds($0) } }
+        set { response.assignedLifetime = newValue?.inSeconds }
     }
 }
 
-/// Keeps what was fetched and rendered: queues it for the tiers, behind the answer.
+/// Stores fetched originals and rendered variants. Writes are queued, so that the response does not wait for them.
 struct KeepStage: Sendable {
     let tiers: Tiers
     let caching: CachingConfiguration
     let willStore: (@Sendable (inout StoredOriginalCandidate) -> Bool)?
 
-    /// Makes the changes that a fetch asks for.
+    /// Applies the changes to the tiers that a fetch requires.
     ///
-    /// - Parameter known: the records stored for the source before, in case memory has evicted them.
-    /// - Returns: the original; not to be stored if the caller's hook refuses it.
+    /// - Parameter known: the records found for the source by the look-up, in case memory has evicted them.
+    /// - Returns: the original, marked as not to be stored if the caller's hook refuses it.
     func callAsFunction(
         _ fetched: FetchedOriginal, of admitted: AdmittedRequest, known: [OriginalRecord] = []
     ) -> Original {
@@ -43,7 +44,7 @@ struct KeepStage: Sendable {
         case .forget(let record)?:
             tiers.forget(record)
         case .store(let replaced)?:
-            // What is at hand is not copied, and the hook decides about responses of origins only.
+            // Local originals are not copied into the cache. The hook is called only for responses from origins.
             if admitted.transport.isLocal {
                 original.body = nil
                 store(original, as: original.record, admitted, known)
@@ -65,7 +66,7 @@ struct KeepStage: Sendable {
         return original
     }
 
-    /// Puts a picture of which a variant has been rendered in the place of the one it was stored beside.
+    /// Replaces the old picture with the provisional one after a variant of it has rendered.
     func settled(_ original: Original, _ admitted: AdmittedRequest) async -> Original {
         guard original.record.isOnTrial, var record = await stored(original) else { return original }
         let former = record
@@ -76,14 +77,15 @@ struct KeepStage: Sendable {
         return settled
     }
 
-    /// Stores that an original cannot be decoded. Raw responses still use it.
+    /// Records that an original cannot be decoded. Raw responses may still use it.
     func undecodable(_ original: Original, _ admitted: AdmittedRequest) async {
         guard var record = await stored(original) else { return }
         record.header = nil
         store(original.withoutBody, as: record, admitted, [])
     }
 
-    /// The record of an original as it is stored, with what the configuration's hook has amended; nil if it is not.
+    /// Returns the stored record of an original, including changes made by the `willStore` hook; nil if it is not
+    /// stored.
     private func stored(_ original: Original) async -> OriginalRecord? {
         guard original.mayStore else { return nil }
         return await tiers.records(of: original.record.source).records.first {
@@ -98,11 +100,11 @@ struct KeepStage: Sendable {
         let began = ContinuousClock.now
         tiers.store(
             entry, body: variant.bytes, of: admitted.source, storage: admitted.request.storage, marks: original.marks)
-        variant.timings.store = began.duration(to: .now).milliseconds
+        variant.timings.store = began.duration(to: .now)
         return variant
     }
 
-    /// The record as amended by the configuration's hook; nil if the hook refuses to store it.
+    /// Returns the record with the changes made by the `willStore` hook; nil if the hook refuses to store it.
     private func amended(_ record: OriginalRecord, isFreshened: Bool) -> OriginalRecord? {
         guard let willStore else { return record }
         var candidate = StoredOriginalCandidate(
@@ -119,14 +121,14 @@ struct KeepStage: Sendable {
     ) {
         tiers.store(
             record, body: original.body, storage: admitted.request.storage, marks: original.marks, known: known)
-        // What was to take this place is older.
+        // The provisional response with the same selecting fields is older.
         for other in known where other.isOnTrial && !record.isOnTrial && other.isAlternative(to: record) {
             tiers.forget(other)
         }
     }
 
-    /// Stores a freshened record in place of the one it came from, or beside it if that was stored for requests with
-    /// other fields.
+    /// Stores a freshened record in place of the record that was validated, or in addition to it if the selecting
+    /// fields differ.
     private func freshen(
         _ record: OriginalRecord, with kept: OriginalRecord, _ original: Original, _ admitted: AdmittedRequest,
         _ known: [OriginalRecord], isSelected: Bool

@@ -2,25 +2,27 @@ import HTTPCaching
 import PipelineCaching
 import Variants
 
-/// Finds what is stored of a request's original and its variants, and decides whether the original may be used without
-/// asking the origin.
+/// Looks up the original and the variants of a request, and decides whether the original may be used without contacting
+/// the origin.
 package struct LookUpStage: Sendable {
     let tiers: Tiers
     let caching: CachingConfiguration
-    /// Unix seconds.
+    /// Returns the current time in Unix seconds.
     let now: @Sendable () -> Double
 
-    /// Seconds by which a response may seem to come from the future before its age counts as unknown.
+    /// The tolerance for responses that appear to come from the future, in seconds. Beyond it, the age of a response is
+    /// unknown.
     package static let clockTolerance = 2.0
 
     /// - Parameters:
-    ///   - again: a second look-up in the same request: another task or process may have stored more by now.
-    ///   - isForReport: whether responses of which no variant can be made are of interest too.
+    ///   - again: whether this is the second look-up for a request. Another task or process may have stored a response
+    ///     since the first.
+    ///   - isForReport: whether to include responses that cannot be rendered.
     func callAsFunction(
         _ admitted: AdmittedRequest, again: Bool = false, isForReport: Bool = false
     ) async -> CacheFinding {
         if !admitted.transport.keepsRecords {
-            return CacheFinding(verdict: .missing, marks: await tiers.currentMarks(), tier: .none)
+            return CacheFinding(verdict: .missing, marks: await tiers.currentMarks(), tier: nil)
         }
         let found = await tiers.records(of: admitted.source, again: again)
         var finding = finding(of: found, admitted, isForReport: isForReport)
@@ -29,7 +31,7 @@ package struct LookUpStage: Sendable {
         return finding
     }
 
-    /// What memory has of a picture without asking anything behind it; nil if it has no record.
+    /// Returns the state of a picture in memory, without querying other tiers. Returns nil if memory has no record.
     func inMemory(_ admitted: AdmittedRequest) -> CacheFinding? {
         guard admitted.transport.keepsRecords, let found = tiers.recordsInMemory(of: admitted.source) else {
             return nil
@@ -41,9 +43,10 @@ package struct LookUpStage: Sendable {
         of found: Tiers.RecordLookup, _ admitted: AdmittedRequest, isForReport: Bool
     ) -> CacheFinding {
         var finding = CacheFinding(
-            records: found.records, verdict: .missing, marks: found.marks, tier: OriginalOutcome(found.tier))
+            records: found.records, verdict: .missing, marks: found.marks,
+            tier: found.tier.map { ImageResponse.Outcome($0) })
         if admitted.transport.isLocal {
-            // The fetch stage asks whether it is unchanged, which costs one fstat for a file.
+            // The fetch stage checks whether the source is unchanged, which costs one fstat for a file.
             finding.record = found.records.first
             if finding.record != nil { finding.verdict = .validate }
             return finding
@@ -52,7 +55,7 @@ package struct LookUpStage: Sendable {
         finding.records.removeAll { admitted.followsRedirects ? $0.isRedirect : $0.finalURL != nil }
         if admitted.purpose == .image, !isForReport {
             finding.unusable = finding.records.filter(\.isUnusable)
-            // If the origin may not be asked, the stored response tells why there is no image.
+            // If the origin may not be contacted, the stored response explains why no image is available.
             let isAllThereIs = finding.unusable.count == finding.records.count
             if !finding.unusable.isEmpty, !isAllThereIs || admitted.policy != .cacheOnly {
                 finding.records.removeAll(where: \.isUnusable)
@@ -68,7 +71,7 @@ package struct LookUpStage: Sendable {
         return finding
     }
 
-    /// The original that may be shown, stale or not, while the origin is asked for a better one.
+    /// Returns the original that may be shown, fresh or stale, while the origin is contacted for a newer one.
     func shown(_ finding: CacheFinding) -> Original? {
         var shown = finding
         switch finding.verdict {
@@ -78,7 +81,7 @@ package struct LookUpStage: Sendable {
             let decision = Reuse.decision(
                 stored: record.response, now: now(), policy: .cacheOnly, configuration: caching)
             guard decision == .fresh || decision == .stale else { return nil }
-            // Of the future: its age is unknown.
+            // The response appears to come from the future, so its age is unknown.
             let isUnknown = record.response.responseTime > now() + Self.clockTolerance
             shown.verdict = .reuse(isStale: decision == .stale || isUnknown)
         case .reuse, .missing, .unavailable: return nil
@@ -86,13 +89,14 @@ package struct LookUpStage: Sendable {
         return shown.reusable
     }
 
-    /// The body of an original; nil if no tier has it.
+    /// Returns the original with its body; nil if no tier has the body.
     func body(of original: Original) async -> Original? {
         if original.body != nil { return original }
-        return await tiers.originalBody(original.record.digest, of: original.record).map { original.with($0, from: $1) }
+        return await tiers.originalBody(original.record.digest, of: (original.record, original.marks))
+            .map { original.with($0, from: $1) }
     }
 
-    /// The same if memory has it, without suspending.
+    /// Like `body(of:)`, but queries only memory and does not suspend.
     func bodyInMemory(of original: Original) -> Original? {
         guard tiers.isMemoryCurrent else { return nil }
         return tiers.memory.originals.entryIfPresent(for: original.record.digest).map {
@@ -100,7 +104,7 @@ package struct LookUpStage: Sendable {
         }
     }
 
-    /// The stored variant of an original; nil if no tier has it.
+    /// Returns the stored variant of an original; nil if no tier has it.
     func variant(_ key: String, of original: Original, again: Bool = false) async -> Variant? {
         guard
             let (stored, tier) = await tiers.variant(
@@ -109,24 +113,25 @@ package struct LookUpStage: Sendable {
         return Variant(stored.entry, stored.body, from: tier)
     }
 
-    /// The same if memory has it, without suspending.
+    /// Like `variant(_:of:again:)`, but queries only memory and does not suspend.
     func variantInMemory(_ key: String) -> Variant? {
         guard tiers.isMemoryCurrent, let found = tiers.memory.variants.entryIfPresent(for: key) else { return nil }
         return Variant(found.value, found.body, from: .memory)
     }
 
-    /// Looks again before a fetch, because one that finished after the first look-up may have stored the answer to this
-    /// request too; nil if it did not, or if the request wants the origin's own answer.
+    /// Looks up the original again before a fetch, because a fetch that finished after the first look-up may have
+    /// stored it. Returns nil if it is not stored, or if the request requires a new response from the origin.
     func originalStoredMeanwhile(_ finding: CacheFinding, _ admitted: AdmittedRequest) async -> Original? {
-        guard !admitted.transport.isLocal, mayUseStored(finding, admitted) else { return nil }
+        if admitted.transport.isLocal { return nil }
         if let digest = finding.missingBody {
             guard let (body, tier) = await tiers.originalBody(digest) else { return nil }
             let again = await self(admitted, again: true)
             guard let record = again.record, record.digest == digest else { return nil }
-            let outcome = OriginalOutcome(tier)
+            let outcome = ImageResponse.Outcome(tier)
             return Original(
                 record: record, body: body, outcome: outcome, tier: outcome, mayStore: true, marks: again.marks)
         }
+        guard [.protocol, .cacheElseLoad].contains(admitted.policy), finding.forward != .request else { return nil }
         let again = await self(admitted, again: true)
         switch again.verdict {
         case .reuse(isStale: false): return again.reusable
@@ -135,25 +140,19 @@ package struct LookUpStage: Sendable {
         }
     }
 
-    /// Whether a response that others store in the meantime may answer.
-    func mayUseStored(_ finding: CacheFinding, _ admitted: AdmittedRequest) -> Bool {
-        let policy = admitted.policy
-        return finding.missingBody != nil
-            || (policy == .protocol || policy == .cacheElseLoad) && finding.forward != .request
-    }
-
-    /// The most recent of the records that a request with these fields selects (RFC 9111 §4.1).
+    /// Returns the most recent of the records that a request with these fields selects (RFC 9111 §4.1).
     static func selected(among records: [OriginalRecord], by fields: [HeaderField]) -> OriginalRecord? {
         let current = latest(of: records)
         return Variation.select(among: current.map(\.response), requestFields: fields).map { current[$0] }
     }
 
-    /// The records of a source that may answer.
+    /// Returns the records of a source that may be used for a purpose.
     static func offered(_ records: [OriginalRecord], for purpose: AdmittedRequest.Purpose) -> [OriginalRecord] {
         latest(of: purpose == .image ? records.filter { !$0.isUnusable } : records)
     }
 
-    /// Of a picture and the one that is to take its place, the one that the origin sent or confirmed last.
+    /// Returns the records with only one of a picture and its provisional replacement: the one that the origin sent or
+    /// confirmed last.
     private static func latest(of records: [OriginalRecord]) -> [OriginalRecord] {
         guard records.contains(where: \.isOnTrial) else { return records }
         return records.filter { record in
@@ -169,7 +168,7 @@ package struct LookUpStage: Sendable {
         let time = now()
         let policy = admitted.policy
         let directives = admitted.directives
-        // Stored before the clock was set back: its age is unknown.
+        // The response was stored before the clock was set back, so its age is unknown.
         let isOfTheFuture = policy == .protocol && stored.responseTime > time + Self.clockTolerance
         let isUsable = admitted.purpose == .original || stored.isOK
         finding.verdict = .validate
@@ -183,7 +182,8 @@ package struct LookUpStage: Sendable {
             finding.verdict = .reuse(isStale: true)
             return
         case .staleWhileRevalidate where !isOfTheFuture && isUsable && stored.lifetimeLimit == nil:
-            // The limit that redirects set is not exceeded: the window is granted by the last response alone.
+            // `stale-while-revalidate` comes only from the last response, so it must not extend the limit that
+            // redirects set.
             finding.verdict = .reuseAndValidate
             return
         case .gatewayTimeout:
@@ -191,26 +191,27 @@ package struct LookUpStage: Sendable {
         default:
             break
         }
-        // Without the client's directives the response might have been fresh.
+        // Without the client's directives, the response might have been fresh.
         let isAsked =
             directives != nil && !isOfTheFuture
             && Reuse.decision(stored: stored, now: time, policy: policy, configuration: caching) == .fresh
         finding.forward = isAsked || policy == .reload || policy == .revalidate ? .request : .stale
     }
 
-    /// A stored error answers for a picture only if the origin or the configuration declares its lifetime.
+    /// Whether the origin or the configuration declares the lifetime of a response. A stored error may answer a request
+    /// for a picture only if they do.
     private func hasDeclaredLifetime(_ stored: StoredResponse) -> Bool {
         let basis = Freshness.lifetime(of: stored, configuration: caching).basis
         return basis != .heuristic && basis != .none
     }
 
-    /// Adds the body of the selected record. If the body is gone, the record is treated as not stored.
+    /// Adds the body of the selected record. If no tier has the body, the record is treated as not stored.
     private func addBody(
         to finding: inout CacheFinding, _ record: OriginalRecord, _ admitted: AdmittedRequest
     ) async {
-        if let (body, tier) = await tiers.originalBody(record.digest, of: record) {
+        if let (body, tier) = await tiers.originalBody(record.digest, of: (record, finding.marks)) {
             finding.body = body
-            finding.tier = OriginalOutcome(tier)
+            finding.tier = ImageResponse.Outcome(tier)
             return
         }
         finding.record = nil

@@ -5,19 +5,19 @@ import Glibc
 import Synchronization
 import Variants
 
-/// A mask or overlay by name: its bytes, and the digest that goes into variant keys.
+/// The bytes of a mask or overlay, and the digest that becomes part of variant keys.
 struct NamedFile: Sendable {
     var bytes: [UInt8]
     var digest: String
 }
 
-/// Looks names up in one folder; a file is read again only when it has changed.
+/// Looks up masks or overlays by name in a folder. A file is read again only after it has changed.
 final class MaskFolder: Sendable {
-    /// What the folder holds; the raw value is the word for it in messages.
+    /// The kind of pictures in the folder. The raw value is used in messages.
     enum Kind: String, Sendable { case mask, overlay }
-    /// Extensions tried; a name found under two of them is a configuration error, since either could be meant.
+    /// The extensions to try. A name that exists with two of them is a configuration error, because it is ambiguous.
     static let extensions = ["png", "webp", "jpg", "jpeg", "gif", "tif", "tiff", "avif"]
-    /// A file larger than this is refused; masks and overlays are small.
+    /// The maximum size of a file in bytes. Masks and overlays are small.
     static let byteLimit = 20_000_000
 
     private let folder: String?
@@ -25,29 +25,25 @@ final class MaskFolder: Sendable {
     private let known = Mutex<[String: (identity: String, file: NamedFile)]>([:])
 
     init(_ folder: String?, of kind: Kind = .mask) {
-        self.folder = folder
+        self.folder = folder?.isEmpty == true ? nil : folder
         self.kind = kind
     }
 
-    /// Names of what the folder holds, sorted; at most 200. Blocks on the file system.
+    /// The names of the pictures in the folder, sorted; at most 200. Blocks on the file system.
     var names: [String] {
-        guard let folder, let stream = opendir(folder) else { return [] }
-        defer { closedir(stream) }
         var names: Set<String> = []
-        while let item = readdir(stream), names.count < 200 {
-            let file = withUnsafePointer(to: &item.pointee.d_name) {
-                $0.withMemoryRebound(to: UInt8.self, capacity: 256) { String(decodingCString: $0, as: UTF8.self) }
-            }
-            let parts = file.split(separator: ".", omittingEmptySubsequences: false)
+        forEachName(in: folder ?? "") { file in
+            let parts = String(decoding: file, as: UTF8.self).split(separator: ".", omittingEmptySubsequences: false)
             let isName = parts[0].utf8.allSatisfy { SourceURL.isUnreserved($0) && $0 != UInt8(ascii: "~") }
             if parts.count == 2, isName, 1...64 ~= parts[0].utf8.count, Self.extensions.contains(String(parts[1])) {
                 names.insert(String(parts[0]))
             }
+            return names.count < 200
         }
         return names.sorted()
     }
 
-    /// Blocks on the file system.
+    /// Returns the picture with a name. Blocks on the file system.
     func file(named name: String) throws(PipelineError) -> NamedFile {
         guard let folder else {
             throw PipelineError(

@@ -2,7 +2,7 @@ import PipelineCaching
 import PipelineSupport
 import Variants
 
-/// Renders the variant of an original.
+/// Renders variants of originals.
 struct RenderStage: Sendable {
     let renderer: any Rendering
     let libraries: KnownLibraries
@@ -14,12 +14,12 @@ struct RenderStage: Sendable {
     let threads: OwnedThreads
     let codings: UndoneCodings
     let backlog: Backlog
-    /// Unix seconds.
+    /// Returns the current time in Unix seconds.
     let now: @Sendable () -> Double
-    /// Logs what costs no answer.
+    /// Logs an error that does not fail the request.
     let warn: @Sendable (String) -> Void
 
-    /// What is to be rendered, and the key of the result.
+    /// The parameters of a render, and the key of the resulting variant.
     struct Plan: Sendable {
         var header: ImageHeader
         var recipe: Recipe
@@ -28,7 +28,8 @@ struct RenderStage: Sendable {
         var key: String
     }
 
-    /// Throws unless the original's header is known: it is not an image, or its body is needed to tell why.
+    /// Plans a render. Throws if the header of the original is not known, because the original is not an image or its
+    /// body is needed to explain why.
     func plan(
         _ recipe: Recipe, of original: Original, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> Plan {
@@ -56,7 +57,9 @@ struct RenderStage: Sendable {
             masks: admitted.masks.mapValues(\.digest), revision: RenderRevision.text(libraries))
     }
 
-    /// - Parameter original: with its body.
+    /// Renders a variant.
+    ///
+    /// - Parameter original: an original with its body.
     func callAsFunction(
         _ plan: Plan, of original: Original, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> Variant {
@@ -65,8 +68,8 @@ struct RenderStage: Sendable {
             quality: quality, limits: limits, masks: admitted.masks.mapValues(\.bytes))
         job.light = light
         job.digest = original.record.digest
-        // What is stored beside a whole picture gives way to it.
-        if original.record.isOnTrial { job.limits.damaged = .refuse }
+        // A damaged replacement must not displace an intact picture.
+        if original.record.isOnTrial { job.limits.acceptsDamaged = false }
         let began = ContinuousClock.now
         let rendered = try await backlog.run(admitted.request.priority) { [job] () async throws(PipelineError) in
             do throws(RenderError) {
@@ -79,39 +82,39 @@ struct RenderStage: Sendable {
         }
         if plan.header.format == .svg { await warnOfWrongDrawing(original, plan.header, admitted) }
         let digest = sha256Hex(rendered.bytes)
-        // If the libraries were updated since the plan was made, what they made is stored under the key that is looked up
-        // from now on.
+        // If the libraries have been updated since the plan was made, the variant is stored under the key that later
+        // requests will look up.
         let made = plan.libraries == .unknown ? nil : rendered.libraries
         let entry = VariantEntry(
             key: made.map { key(plan, $0, original, admitted) } ?? plan.key, originalDigest: original.record.digest,
             digest: digest, length: rendered.bytes.count,
             format: rendered.format, width: rendered.width, height: rendered.height, recipe: plan.recipe.description,
-            cost: rendered.cpuMilliseconds, created: now())
+            cost: rendered.cpuTime.milliseconds, created: now())
         var variant = Variant(
             bytes: rendered.bytes, entry: rendered.isDamaged ? nil : entry, format: rendered.format,
             width: rendered.width, height: rendered.height, digest: digest, outcome: .rendered,
             isDamaged: rendered.isDamaged)
-        let working = rendered.milliseconds
+        let working = rendered.timings
         variant.timings.decode = working.decode
         variant.timings.operations = working.operations
         variant.timings.encode = working.encode
         variant.timings.queue = max(
-            0, began.duration(to: .now).milliseconds - working.decode - working.operations - working.encode)
+            .zero, began.duration(to: .now) - working.decode - working.operations - working.encode)
         return variant
     }
 
-    /// Logs the features of a drawing that its variant shows wrong.
+    /// Logs the features of a drawing that its variant does not show correctly.
     private func warnOfWrongDrawing(_ original: Original, _ header: ImageHeader, _ admitted: AdmittedRequest) async {
-        // The original has just been read; if it cannot be read again, only this line is lost.
+        // The original has just been read. If it cannot be read again, only this warning is lost.
         guard let bytes = try? await picture(original) else { return }
         let features = await threads.run { ImageDetails.read(bytes, header).unsupportedFeatures }
         guard !features.isEmpty else { return }
         warn("\(admitted.displayName): drawn wrong, since librsvg does not support \(features.joined(separator: ", "))")
     }
 
-    /// The original itself as the answer to a request without a recipe.
+    /// Returns the original itself, for a request without a recipe.
     ///
-    /// - Parameter original: with its body.
+    /// - Parameter original: an original with its body.
     func whole(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Variant {
         let bytes: [UInt8]
         do throws(RenderError) { bytes = try await picture(original) } catch {
@@ -120,21 +123,19 @@ struct RenderStage: Sendable {
         return try whole(original, bytes, admitted)
     }
 
-    /// - Parameter bytes: of the body, without content codings.
+    /// - Parameter bytes: the body, without content codings.
     func whole(
         _ original: Original, _ bytes: [UInt8], _ admitted: AdmittedRequest
     ) throws(PipelineError) -> Variant {
         let header = try header(of: original, admitted)
-        let isStored = original.outcome != .none && original.outcome == original.tier
-        let outcome = isStored ? Outcome(rawValue: original.tier.rawValue) : .original
         return Variant(
             bytes: bytes, entry: nil, format: header.format, width: header.width, height: header.height,
             digest: ContentCodings(original.record.response.fields) == nil ? original.record.digest : sha256Hex(bytes),
-            outcome: outcome)
+            outcome: original.outcome == original.tier ? original.tier ?? .original : .original)
     }
 
-    /// A coded body, undone now to learn how long it is. If it is too long to be kept, it is undone again when its render
-    /// begins, so that queued renders take no memory.
+    /// Decodes the content codings of a body to determine its length. If the result is too long to be kept, the body is
+    /// decoded again when its render begins, so that queued renders use no memory.
     private func coded(_ original: Original) async throws(RenderError) -> EncodedBytes {
         let (fields, digest) = (original.record.response.fields, original.record.digest)
         guard let body = original.body else { return EncodedBytes([]) }
@@ -142,14 +143,14 @@ struct RenderStage: Sendable {
         return EncodedBytes(count: count) { [codings] in codings.pictureAgain(body, digest, fields) }
     }
 
-    /// The bytes without content codings.
+    /// Returns the bytes of an original without content codings.
     private func picture(_ original: Original) async throws(RenderError) -> [UInt8] {
         guard let body = original.body else { return [] }
         return try await codings.picture(body, original.record.digest, original.record.response.fields)
     }
 
-    /// The original with its header. If its record has none, and its body is in a file or coded, the body is read on a
-    /// thread of our own, to find out why it is not an image.
+    /// Returns the original with its header. If the record has no header, and the body is in a file or has content
+    /// codings, reads the body on an owned thread to find out why it is not an image.
     func withHeader(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Original {
         guard original.record.header == nil, let body = original.body else { return original }
         let fields = original.record.response.fields
@@ -165,7 +166,7 @@ struct RenderStage: Sendable {
 
     private func header(of original: Original, _ admitted: AdmittedRequest) throws(PipelineError) -> ImageHeader {
         if let header = original.record.header { return header }
-        // The record does not say why there is no image; the body, if it is loaded, does.
+        // The record does not say why the original is not an image. The body does, if it is loaded.
         guard case .bytes(let bytes)? = original.body else {
             throw PipelineError(.notAnImage, "\(admitted.displayName): not an image in a format this pipeline reads")
         }
@@ -174,7 +175,8 @@ struct RenderStage: Sendable {
         }
     }
 
-    /// A body in a file is read when its render begins, so that queued renders take no memory.
+    /// Returns the encoded bytes of a body. A body in a file is read when its render begins, so that queued renders use
+    /// no memory.
     private static func encoded(_ body: EntryBody?) -> EncodedBytes {
         switch body {
         case nil: EncodedBytes([])
@@ -182,11 +184,5 @@ struct RenderStage: Sendable {
         case .file(let file)?:
             EncodedBytes(count: file.count, read: { file.bytes() }, open: { file.reopenedForReading() })
         }
-    }
-}
-
-extension Duration {
-    var milliseconds: Double {
-        Double(components.seconds) * 1e3 + Double(components.attoseconds) / 1e15
     }
 }

@@ -3,46 +3,46 @@ import PipelineCaching
 import PipelineFetching
 import Variants
 
-/// A request that policy admits, with its source identified and its masks read. All stages pass on one reference.
+/// A request that the policy allows, with its source identified and its masks and overlays read. The stages pass on a
+/// single reference.
 @dynamicMemberLookup
 struct AdmittedRequest: Sendable {
-    /// What the origin's response is wanted for.
+    /// How the origin's response is used.
     enum Purpose: Sendable {
-        /// A picture, which is made from a 200 only. Bodies are read when they are needed.
+        /// A picture, which requires a 200. Bodies are read when needed.
         case image
-        /// The raw response, whatever its status, with its body.
+        /// The raw response with its body, whatever the status.
         case original
     }
 
     struct Parts: Sendable {
         @Boxed var request: ImageRequest
-        /// What the transport fetches: credentials included, and as it is written where a caller's ID names the records.
+        /// The URL to fetch, including credentials. Its original spelling is kept if a source ID names the records.
         var url: SourceURL
         var transport: any Transport
-        /// The name records are stored under: the normalised URL, the caller's ID, `file:` + path, `bytes:` + digest.
+        /// The name that records are stored under: the normalized URL, the source ID, `file:` and the path, or `bytes:`
+        /// and the digest.
         var source: String
-        /// The source's name in messages, without credentials.
-        var displayName: String
-        /// Whether other URLs have the same name, by the setting `hosts`, and may be answered otherwise.
+        /// Whether other URLs share this name because of the `hosts` setting, and may be answered differently.
         var isOneOfMany = false
         var masks: [String: NamedFile] = [:]
-        /// Hears what happens; nil if there is no handle for this request.
+        /// Receives the events of a load; nil if the request has no `LoadTask`.
         var tell: LoadTask.Tell?
-        /// Whether a stale picture has been shown, so that the origin is asked before the end.
+        /// Whether the load shows a stale picture first and then waits for the origin.
         var showsStale = false
-        /// Hears how much of the body has arrived: all that wait for this fetch.
+        /// Called with the number of bytes received so far, for every request that shares this fetch.
         var onProgress: WorkReport?
-        /// How far stored responses are trusted.
+        /// The policy for using stored responses.
         var policy: CachePolicy
         var began: ContinuousClock.Instant
         var purpose = Purpose.image
-        /// The client's conditions and ranges, forwarded if nothing is stored.
+        /// The client's own conditions and range, forwarded if nothing is stored.
         var conditions: [HeaderField] = []
         /// The client's `Cache-Control` and `Pragma`, if they apply to stored responses.
         var directives: RequestDirectives?
         var followsRedirects = true
         var onInterim: InterimObserver?
-        /// `GET`, or a method that may change state; `body` is sent with it.
+        /// The method and the body of the request to the origin.
         var method = "GET"
         var body: [UInt8] = []
     }
@@ -51,10 +51,13 @@ struct AdmittedRequest: Sendable {
 
     init(_ parts: Parts) { _parts = Boxed(wrappedValue: parts) }
 
-    /// Whether a variant is wanted, rather than the original itself.
+    /// The name of the source in messages, without credentials.
+    var displayName: String { parts.request.source.name(at: parts.url) }
+
+    /// Whether the request is for a variant rather than the original.
     var isForVariant: Bool { parts.purpose == .image && parts.request.recipe != nil }
 
-    /// Waits until the request's `delay` since its beginning is over.
+    /// Waits until the request's `delay` has passed, counted from the start of the request.
     func waitForDelay() async throws(PipelineError) {
         guard parts.request.delay > .zero else { return }
         do { try await Task.sleep(until: parts.began + parts.request.delay, clock: .continuous) } catch {
@@ -62,19 +65,19 @@ struct AdmittedRequest: Sendable {
         }
     }
 
-    /// Passes on how much of the body has arrived.
+    /// Reports progress of the fetch to the load.
     var tellsProgress: WorkReport? {
         guard let tell = parts.tell else { return nil }
         return { tell(.progress(received: $0, expected: $1)) }
     }
 
-    /// Says that a render begins.
+    /// Reports the start of a render to the load.
     var tellsRendering: WorkReport? {
         guard let tell = parts.tell else { return nil }
         return { _, _ in tell(.rendering) }
     }
 
-    /// Says that there is a stored picture, unless the origin was asked.
+    /// Reports a stored picture to the load. The history ignores the event if the origin has been contacted.
     func shows(_ derived: DerivedVariant) -> DerivedVariant {
         parts.tell?(.cached(ImageResponse(derived.variant, of: derived.original, self)))
         return derived
@@ -86,39 +89,40 @@ struct AdmittedRequest: Sendable {
     }
 }
 
-/// What the tiers know about a request's original before the origin is asked.
+/// The state of a request's original in the tiers, before the origin is contacted.
 struct CacheFinding: Sendable {
     enum Verdict: Sendable {
-        /// The record may be used as it is.
+        /// The record may be used without validation.
         case reuse(isStale: Bool)
-        /// The record is stale and may be used, while the origin is asked in the background.
+        /// The record is stale and may be used while it is validated in the background.
         case reuseAndValidate
-        /// The record is there, but the origin must confirm it.
+        /// The record exists, but the origin must confirm it.
         case validate
-        /// No record: the original has to be fetched.
+        /// There is no record, so the original must be fetched.
         case missing
-        /// No record can be used, and the request forbids asking the origin (`only-if-cached`, RFC 9111 §5.2.1.7).
+        /// No record can be used, and the request forbids contacting the origin (`only-if-cached`, RFC 9111 §5.2.1.7).
         case unavailable
     }
-    /// All records of the source, whatever request fields they were stored for.
+    /// All records of the source, for any request fields.
     var records: [OriginalRecord] = []
-    /// Further records, of which no variant can be made, if one is wanted. However fresh they are, the origin is asked, and
-    /// without their validators: a body that broke off on the way has those of the whole.
+    /// Further records that cannot be rendered, if the request is for a picture. Even if they are fresh, the origin is
+    /// contacted. Their validators are not sent, because a truncated body has the validators of the complete one.
     var unusable: [OriginalRecord] = []
     /// The record that this request selects.
     var record: OriginalRecord?
-    /// The body of `record`, if the raw response is wanted.
+    /// The body of `record`, if the request is for the raw response.
     var body: EntryBody?
     var verdict: Verdict
-    /// Why the origin is to be asked, if it is.
+    /// The reason for contacting the origin, if it is contacted.
     var forward: CacheHandling.Forward?
-    /// The purges known at look-up; work begun before a purge is not stored after it.
+    /// The purges known at the time of the look-up. Work that began before a purge is not stored after it.
     var marks: Tiers.Marks
-    var tier: OriginalOutcome
-    /// The digest of a wanted body that was evicted although its record stayed: only the origin has it.
+    var tier: ImageResponse.Outcome?
+    /// The digest of a required body that was evicted although its record was kept. The body is available only from the
+    /// origin.
     var missingBody: String?
 
-    /// Whether the record is no longer fresh, even if it is used nevertheless.
+    /// Whether the record is stale, even if it may be used.
     var isStale: Bool {
         switch verdict {
         case .reuse(let isStale): isStale
@@ -128,7 +132,10 @@ struct CacheFinding: Sendable {
         }
     }
 
-    /// The stored original, if it may be used without asking the origin first.
+    /// Whether the selected record has a validator.
+    var hasValidator: Bool { record.map { Validation.hasValidator($0.response) } ?? false }
+
+    /// The stored original, if it may be used without first contacting the origin.
     var reusable: Original? {
         guard let record else { return nil }
         let isStale: Bool
@@ -137,71 +144,80 @@ struct CacheFinding: Sendable {
         case .reuseAndValidate: isStale = true
         case .validate, .missing, .unavailable: return nil
         }
-        // For a raw response report the tier it came from; for an image, whether the origin was contacted.
-        let outcome: OriginalOutcome = body == nil ? .none : tier
+        // For a raw response, report the tier that the body came from. For an image, report how the original was
+        // obtained; nil means that the record was fresh.
+        let outcome = body == nil ? nil : tier
         return Original(
             record: record, body: body, outcome: isStale ? .stale : outcome, tier: tier, isStale: isStale,
             mayStore: true, marks: marks)
     }
 }
 
-/// An original: its record, and its body if that had to be obtained.
+extension CacheFinding {
+    /// The stored original, for use after its transport has found it unchanged.
+    var unchanged: Original? {
+        record.map { Original(record: $0, outcome: nil, mayStore: true, marks: marks) }
+    }
+}
+
+/// An original: the record, and the body if it was needed.
 struct Original: Sendable {
     @Boxed var record: OriginalRecord
     var body: EntryBody?
-    var outcome: OriginalOutcome
+    var outcome: ImageResponse.Outcome?
     /// The tier that a stored body came from.
-    var tier = OriginalOutcome.none
+    var tier: ImageResponse.Outcome?
     var isStale = false
-    /// Whether it, and so its variants, may be stored.
+    /// Whether the original, and therefore its variants, may be stored.
     var mayStore: Bool
-    /// The fields as the origin sent them, for the request that caused the fetch: some of them may not be stored.
+    /// The fields as the origin sent them, including fields that may not be stored. Set for the request that caused the
+    /// fetch; otherwise nil.
     var received: [HeaderField]?
     /// The fields of the request that caused the fetch.
     var requestFields: [HeaderField] = []
-    /// Why it may not be stored, in one word.
+    /// The reason why the original may not be stored, as a single word.
     var refusal: String?
     var marks: Tiers.Marks
     var isCollapsed = false
     var fetchMilliseconds = 0.0
-    /// Why the origin was asked, and the status it answered with if that is not the record's.
+    /// The reason for contacting the origin, and the status of its response if it differs from the record's.
     var forward: CacheHandling.Forward?
     var forwardStatus: Int?
-    /// What the transport knows of an error that the status does not say.
+    /// The transport's description of an error, in addition to the status.
     var problem: String?
-    /// The URL that was refused, if others have the same name: what it got says nothing of them.
+    /// The URL that the origin refused, if other URLs share its name. The refusal does not imply that the others fail.
     var refusedURL: String?
 
-    /// The same without its body, which stays as it is where the record is stored.
+    /// The original without its body, which stays in its tier.
     var withoutBody: Original {
         var original = self
         original.body = nil
         return original
     }
 
-    /// The same with its body, which a tier had.
+    /// Returns the original with a body from a tier.
     func with(_ body: EntryBody, from tier: TierName) -> Original {
         var original = self
         original.body = body
-        original.tier = OriginalOutcome(tier)
-        if original.outcome == .none { original.outcome = original.tier }
+        original.tier = ImageResponse.Outcome(tier)
+        original.outcome = original.outcome ?? original.tier
         return original
     }
 
-    /// Records why the original is not stored.
+    /// Marks the original as not to be stored, and records the reason.
     mutating func refuse(_ reason: String) {
         mayStore = false
         refusal = reason
     }
 }
 
-/// What the origin, or a file, gave, and what that changes in the tiers.
+/// The result of a request to the origin or of reading a file, and the resulting change to the tiers.
 struct FetchedOriginal: Sendable {
     enum Change: Sendable {
-        /// Stores the original. If the caller's hook refuses it, the record it replaces is removed.
+        /// Stores the original. If the caller's hook refuses it, removes the record that it replaces.
         case store(replacing: OriginalRecord?)
-        /// Stores the original, which a 304 has freshened, in place of the record it was made from, and freshens others
-        /// that the 304 identifies by the same strong entity tag.
+        /// Stores the original, freshened by a 304, in place of the record that was validated. Freshens other records
+        /// too if the 304 identifies them by the same strong entity tag.
         case freshen(OriginalRecord, others: [OriginalRecord], isSelected: Bool)
         /// Removes a record that the response supersedes although it may not be stored itself.
         case forget(OriginalRecord)
@@ -210,7 +226,7 @@ struct FetchedOriginal: Sendable {
     var change: Change?
 }
 
-/// A rendered or stored variant, or the original itself if no recipe was given.
+/// A rendered or stored variant, or the original itself if the request has no recipe.
 struct Variant: Sendable {
     var bytes: [UInt8]
     var entry: VariantEntry?
@@ -218,24 +234,24 @@ struct Variant: Sendable {
     var width: Int
     var height: Int
     var digest: String
-    var outcome: Outcome
-    /// Whether pixels are missing (`DamagedOriginals.accept`). Such a variant has no entry, so it is not stored.
+    var outcome: ImageResponse.Outcome
+    /// Whether pixels are missing (`RenderLimits.acceptsDamaged`). A damaged variant has no entry and is not stored.
     var isDamaged = false
     var isCollapsed = false
     var timings = Timings()
 }
 
 extension Variant {
-    /// A stored one; nil if it is in a format of a later version.
+    /// Creates a variant from a stored entry. Returns nil if the format belongs to a later version.
     init?(_ entry: VariantEntry, _ body: [UInt8], from tier: TierName) {
         guard let format = entry.format else { return nil }
         self.init(
             bytes: body, entry: entry, format: format, width: entry.width, height: entry.height, digest: entry.digest,
-            outcome: Outcome(tier))
+            outcome: ImageResponse.Outcome(tier))
     }
 }
 
-/// A variant, and the original it was made from as it was used: with where its body came from, if it was needed.
+/// A variant, and the original that it was rendered from. If the body of the original was needed, its tier is known.
 struct DerivedVariant: Sendable {
     var variant: Variant
     var original: Original

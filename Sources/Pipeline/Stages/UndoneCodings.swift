@@ -4,13 +4,13 @@ import PipelineSupport
 import Synchronization
 import Variants
 
-/// Bodies without their content codings. Each is undone once for all requests that want it at a time, on a thread that
-/// nothing else waits for, and the results of the last ones are kept, errors included.
+/// Decodes content codings of bodies. Each body is decoded once for all concurrent requests, on a separate thread that
+/// other work does not use. The latest results are kept, including errors.
 final class UndoneCodings: Sendable {
     typealias Outcome = Result<[UInt8], RenderError>
     typealias Undo = @Sendable (_ codings: ContentCodings, _ sent: [UInt8]) throws(RenderError) -> [UInt8]
 
-    /// A body and what it was coded with.
+    /// A body and its codings.
     private struct Key: Hashable {
         var digest: String
         var codings: ContentCodings
@@ -25,19 +25,21 @@ final class UndoneCodings: Sendable {
         var thread: OwnedThreads?
     }
 
-    /// The most results and the most of their bytes that are kept.
+    /// The maximum number of results kept, and their maximum total size in bytes.
     private static let (countLimit, byteLimit) = (1024, 32 << 20)
 
     private let threads: OwnedThreads
     private let undo: Undo
     private let state = Mutex(State())
 
-    /// - Parameter threads: read files.
+    /// - Parameter threads: the threads that read files.
     init(threads: OwnedThreads, undo: @escaping Undo) { (self.threads, self.undo) = (threads, undo) }
 
-    /// The bytes of a picture that came with these fields.
+    /// Returns the decoded bytes of a picture.
     ///
-    /// - Parameter digest: of the body as it was sent.
+    /// - Parameters:
+    ///   - digest: the digest of the body as received.
+    ///   - fields: the header fields of the response, which declare the codings.
     func picture(_ body: EntryBody, _ digest: String, _ fields: [HeaderField]) async throws(RenderError) -> [UInt8] {
         guard let codings = ContentCodings(fields) else {
             if case .bytes(let bytes) = body { return bytes }
@@ -59,15 +61,16 @@ final class UndoneCodings: Sendable {
         return try outcome.get()
     }
 
-    /// The same at once, if it is kept, or undone in place; blocks. nil if it fails.
+    /// Returns the same bytes as `picture(_:_:_:)` without suspending, from the kept results or by decoding again.
+    /// Blocks. Returns nil if decoding fails.
     func pictureAgain(_ body: EntryBody, _ digest: String, _ fields: [HeaderField]) -> [UInt8]? {
         guard let codings = ContentCodings(fields) else { return try? body.sent() }
-        // Errors were reported when the bytes were first wanted.
+        // An error was already reported when the bytes were first decoded.
         if let known = state.withLock({ $0.kept[Key(digest: digest, codings: codings)] }) { return try? known.get() }
         return try? undo(codings, body.sent())
     }
 
-    /// The header of a body that came with these fields.
+    /// Returns the header of a body after decoding the codings that the fields declare.
     func header(
         _ body: EntryBody, _ digest: String, _ fields: [HeaderField]
     ) async throws(RenderError) -> ImageHeader {

@@ -2,10 +2,10 @@ import PipelineSupport
 import Glibc
 import Synchronization
 
-/// The files next to the index: large bodies, named by digest in one of 256 folders, and those being written.
+/// The files next to the index: large bodies, named by digest in 256 folders, and bodies that are being written.
 ///
-/// A body file holds the body and nothing else. It is written to `temporary/` and renamed into `bodies/ab/`, so a name
-/// in `bodies/` always refers to a complete file.
+/// A body file contains only the body. It is written to `temporary/` and renamed into `bodies/ab/`, so a name in
+/// `bodies/` always refers to a complete file.
 struct BodyFiles: Sendable {
     let folder: String
 
@@ -16,9 +16,9 @@ struct BodyFiles: Sendable {
 
     func path(_ digest: String) -> String { "\(folder)/bodies/\(digest.prefix(2))/\(digest)" }
 
-    /// Writes a new temporary file; removes it again on failure.
+    /// Writes a new temporary file. Removes it again on failure.
     ///
-    /// An unnamed file on the same file system is linked in place without copying; any other file is copied.
+    /// An unnamed file on the same file system is linked in place without copying. Any other file is copied.
     func writeTemporary(_ body: EntryBody, sync: Bool) throws(StoreError) -> String {
         let serial = Self.serial.add(1, ordering: .relaxed).newValue
         let path = "\(folder)/temporary/\(getpid())-\(serial)-\(String(UInt64.random(in: 0 ... .max), radix: 36))"
@@ -44,16 +44,11 @@ struct BodyFiles: Sendable {
         }
         guard file >= 0 else { throw Self.failure("cannot create a temporary file", errno, path) }
         var failed: CInt = 0
-        switch body {
-        case .bytes(let bytes):
-            if !bytes.withUnsafeBytes({ FileIO.write($0, to: file) }) { failed = errno }
-        case .file(let spooled):
-            let isRead = spooled.forEachPiece { piece in
-                if !FileIO.write(piece, to: file) { failed = errno }
-                return failed == 0
-            }
-            if !isRead, failed == 0 { failed = EIO }
+        let isRead = body.forEachPiece { piece in
+            if !FileIO.write(piece, to: file) { failed = errno }
+            return failed == 0
         }
+        if !isRead, failed == 0 { failed = EIO }
         if failed == 0, sync, Glibc.fsync(file) != 0 { failed = errno }
         if Glibc.close(file) != 0, failed == 0 { failed = errno }
         guard failed == 0 else {
@@ -65,8 +60,9 @@ struct BodyFiles: Sendable {
 
     // MARK: Intent files
 
-    /// Creates an intent file: a body is about to be renamed to its final name, and its row is not committed yet. If
-    /// the process is killed in between, the leftover body is found by this file instead of by a scan of all bodies.
+    /// Creates an intent file, which shows that a body is about to be renamed to its final name while its row is not
+    /// committed yet. If the process is killed in between, the leftover body is found through this file instead of by a
+    /// scan of all bodies.
     func intend(_ digest: String) throws(StoreError) -> String {
         while true {
             let serial = Self.serial.add(1, ordering: .relaxed).newValue
@@ -76,12 +72,13 @@ struct BodyFiles: Sendable {
                 Glibc.close(file)
                 return path
             }
-            // A process in another container may have the same pid and own that intent file.
+            // A process in a different container may have the same PID and own that intent file.
             guard errno == EEXIST else { throw Self.failure("cannot create an intent file", errno, path) }
         }
     }
 
-    /// All intent files. For those listed under the write lock, the processes have committed or terminated.
+    /// Returns all intent files. If the caller holds the write lock, the processes that created them have committed or
+    /// terminated.
     func intents() -> [(path: String, digest: String)] {
         Self.names(in: "\(folder)/temporary").compactMap { name in
             Self.isIntent(name) ? ("\(folder)/temporary/\(name)", String(name.prefix(64))) : nil
@@ -102,7 +99,6 @@ struct BodyFiles: Sendable {
         let prefix = "\(folder)/bodies/\(digest.prefix(2))"
         if rename(temporary, path) != 0 {
             switch errno {
-            case EISDIR: rmdir(path)
             case ENOENT:
                 try Self.makeFolder("\(folder)/bodies", sync: sync)
                 try Self.makeFolder(prefix, sync: sync)
@@ -121,20 +117,20 @@ struct BodyFiles: Sendable {
         guard Glibc.fsync(file) == 0 else { throw failure("cannot sync a folder", errno, path) }
     }
 
-    /// Whether there is a file of any kind under this body's name.
+    /// Returns whether any kind of file exists under this body's name.
     func isThere(_ digest: String) -> Bool {
         var info = stat()
         return lstat(path(digest), &info) == 0
     }
 
-    /// Whether there is a body file of this length; its content is not read.
+    /// Returns whether a body file of this length exists. Does not read its content.
     func holds(_ digest: String, length: Int) -> Bool {
         var info = stat()
         return lstat(path(digest), &info) == 0 && Self.isOurs(info) && Int(info.st_size) == length
     }
 
-    /// Opens a body file for reading in pieces; its content stays intact even if the entry is evicted. nil if the file
-    /// is missing, is not a regular file of this user (a link is not followed), or has another length.
+    /// Opens a body file for reading in pieces. The content stays intact even if the entry is evicted. Returns nil if
+    /// the file is missing, is not a regular file of this user (links are not followed) or has a different length.
     func opened(_ digest: String, length: Int) throws(StoreError) -> SpooledBody? {
         let path = path(digest)
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
@@ -148,10 +144,11 @@ struct BodyFiles: Sendable {
         return Self.isOurs(info) && Int(info.st_size) == length ? opened : nil
     }
 
-    /// Whether it is a regular file of this user; the store writes no others.
+    /// Returns whether a file is a regular file of this user. The store writes no other files.
     static func isOurs(_ info: stat) -> Bool { info.st_mode & S_IFMT == S_IFREG && info.st_uid == geteuid() }
 
-    /// The file's bytes; nil if it is missing, is not a regular file of this user, has another length, or ends earlier.
+    /// Returns the file's bytes; nil if the file is missing, is not a regular file of this user, has a different length
+    /// or ends early.
     func read(_ digest: String, length: Int) throws(StoreError) -> [UInt8]? {
         guard let opened = try opened(digest, length: length) else { return nil }
         defer { withExtendedLifetime(opened) {} }
@@ -160,32 +157,28 @@ struct BodyFiles: Sendable {
         return nil
     }
 
-    /// Deletes whatever has the name of this body file. A missing file is fine.
-    func remove(_ digest: String) { Self.delete(path(digest)) }
-
-    /// Deletes a file, a link (not its target), or an empty folder.
-    static func delete(_ path: String) {
-        if unlink(path) != 0, errno == EISDIR { rmdir(path) }
-    }
+    /// Deletes a body file. Ignores a missing file.
+    func remove(_ digest: String) { unlink(path(digest)) }
 
     /// The names of the folders in `bodies/`.
     static let prefixes = (0..<256).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }
 
-    /// Whether there is a folder `bodies/`.
+    /// Whether the folder `bodies/` exists.
     var hasBodies: Bool { access("\(folder)/bodies", F_OK) == 0 }
 
-    /// Digests of the body files in the folder of this prefix.
+    /// Returns the digests of the body files in the folder with this prefix.
     func bodies(in prefix: String) -> [String] {
         Self.names(in: "\(folder)/bodies/\(prefix)").filter { DigestKey($0) != nil && $0.hasPrefix(prefix) }
     }
 
-    /// Whether a name is that of a body being written: `<pid>-<n>-<random>`.
+    /// Returns whether a name belongs to a body that is being written: `<pid>-<n>-<random>`.
     private static func isTemporary(_ name: String) -> Bool {
         let parts = name.split(separator: "-", omittingEmptySubsequences: false)
         return parts.count == 3 && Int(parts[0]) != nil && Int(parts[1]) != nil && UInt64(parts[2], radix: 36) != nil
     }
 
-    /// Paths of temporary files not written to for `seconds`: left behind by a killed process.
+    /// Returns the paths of temporary files that have not been written to for `seconds`. A killed process left them
+    /// behind.
     func abandoned(after seconds: Int) -> [String] {
         let now = time(nil)
         return Self.names(in: "\(folder)/temporary").filter(Self.isTemporary).map { "\(folder)/temporary/\($0)" }
@@ -196,7 +189,7 @@ struct BodyFiles: Sendable {
     }
 
     /// Deletes the files that belonged to an index from before version 1.
-    func removeFormer() { for name in DiskSchema.formerFiles { Self.delete("\(folder)/\(name)") } }
+    func removeFormer() { for name in DiskSchema.formerFiles { unlink("\(folder)/\(name)") } }
 
     /// Deletes the database that a rebuild set aside.
     func removeSetAside() {
@@ -205,9 +198,11 @@ struct BodyFiles: Sendable {
 
     // MARK: Folders
 
-    /// Creates the cache folder or takes over an existing one; makes an empty folder or a cache private to its owner.
+    /// Creates the cache folder or takes over an existing folder. Makes an empty folder or a cache private to its
+    /// owner.
     ///
-    /// - Throws: `.unavailable`, changing nothing, if it belongs to another user, or holds files and is not a cache.
+    /// - Throws: `.unavailable`, without changing anything, if the folder belongs to a different user, or contains
+    ///   files and is not a cache.
     func claim() throws(StoreError) {
         if case .foreign(let name) = try FolderContent(folder) {
             throw StoreError(
@@ -230,21 +225,7 @@ struct BodyFiles: Sendable {
         }
     }
 
-    /// Deletes what stands in place of the store's folders and is not a folder, such as a link.
-    ///
-    /// - Returns: the number of deletions.
-    func removeFalseFolders() -> Int {
-        var removed = 0
-        for path in ["\(folder)/bodies", "\(folder)/temporary"] {
-            var info = stat()
-            guard lstat(path, &info) == 0, info.st_mode & S_IFMT != S_IFDIR else { continue }
-            unlink(path)
-            removed += 1
-        }
-        return removed
-    }
-
-    /// Whether all files of the database that exist belong to this user; makes them inaccessible to others.
+    /// Returns whether all existing files of the database belong to this user. Makes them inaccessible to other users.
     func ownsDatabase() -> Bool {
         for suffix in ["", "-wal", "-shm"] {
             let path = "\(folder)/cache.sqlite\(suffix)"
@@ -256,34 +237,7 @@ struct BodyFiles: Sendable {
         return true
     }
 
-    /// Foreign files in the store's folders: paths that have the name of a body but are not one (links, files of other
-    /// users), and the number of files with other names.
-    func foreign() -> (false: [String], others: Int) {
-        let bodies = "\(folder)/bodies"
-        let known = Set(Self.prefixes)
-        var found: [String] = []
-        var others = Self.names(in: "\(folder)/temporary").count { !Self.isTemporary($0) && !Self.isIntent($0) }
-        for prefix in Self.names(in: bodies) {
-            var info = stat()
-            guard lstat("\(bodies)/\(prefix)", &info) == 0 else { continue }
-            guard known.contains(prefix), info.st_mode & S_IFMT == S_IFDIR else {
-                if known.contains(prefix) { found.append("\(bodies)/\(prefix)") } else { others += 1 }
-                continue
-            }
-            for name in Self.names(in: "\(bodies)/\(prefix)") {
-                let path = "\(bodies)/\(prefix)/\(name)"
-                guard lstat(path, &info) == 0 else { continue }
-                if DigestKey(name) == nil {
-                    others += 1
-                } else if !name.hasPrefix(prefix) || !Self.isOurs(info) {
-                    found.append(path)
-                }
-            }
-        }
-        return (found, others)
-    }
-
-    /// Creates a folder that only this user can access; leaves an existing one as it is.
+    /// Creates a folder that only this user can access. Does not change an existing folder.
     ///
     /// - Parameter sync: whether to wait until its name is on disk.
     static func makeFolder(_ path: String, sync: Bool = false) throws(StoreError) {
@@ -327,7 +281,7 @@ struct BodyFiles: Sendable {
 
     private static func names(in folder: String) -> [String] { (try? entries(of: folder)) ?? [] }
 
-    /// The names of what a folder contains.
+    /// Returns the names of a folder's entries.
     static func entries(of folder: String) throws(StoreError) -> [String] {
         guard let stream = opendir(folder) else { throw failure("cannot read the folder", errno, folder) }
         defer { closedir(stream) }

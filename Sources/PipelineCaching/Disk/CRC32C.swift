@@ -1,6 +1,6 @@
 import CChecksum
 
-/// CRC-32C (Castagnoli polynomial, reflected; RFC 3720 appendix B.4): detects accidental damage, not tampering.
+/// CRC-32C (Castagnoli polynomial, reflected; RFC 3720 appendix B.4). It detects accidental damage, not tampering.
 struct CRC32C {
     private var remainder: UInt32 = .max
 

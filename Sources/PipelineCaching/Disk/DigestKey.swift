@@ -1,10 +1,10 @@
 import PipelineSupport
 
-/// A digest or key of 64 hexadecimal digits as the index stores it: 32 bytes.
+/// A digest or key of 64 hexadecimal digits, as the 32 bytes that the index stores.
 struct DigestKey: Hashable, Sendable {
     private var words: (UInt64, UInt64, UInt64, UInt64)
 
-    /// nil unless it is 64 lower-case hexadecimal digits.
+    /// Parses 64 lower-case hexadecimal digits; nil for any other string.
     init?(_ text: String) {
         var text = text
         let words = text.withUTF8 { digits -> (UInt64, UInt64, UInt64, UInt64)? in
@@ -28,7 +28,7 @@ struct DigestKey: Hashable, Sendable {
         self.words = words
     }
 
-    /// nil unless there are 32 bytes.
+    /// Copies 32 bytes; nil if the length differs.
     init?(bytes: UnsafeRawBufferPointer) {
         guard bytes.count == 32 else { return nil }
         func word(_ at: Int) -> UInt64 { UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: at, as: UInt64.self)) }
@@ -38,7 +38,7 @@ struct DigestKey: Hashable, Sendable {
     /// The first 64 bits.
     var prefix: Int { Int(bitPattern: UInt(words.0)) }
 
-    /// 64 lower-case hexadecimal digits.
+    /// The digest as 64 lower-case hexadecimal digits.
     var text: String { withBytes { hex($0) } }
 
     /// Calls `body` with the 32 bytes.
@@ -47,7 +47,8 @@ struct DigestKey: Hashable, Sendable {
         return withUnsafeBytes(of: &bytes, body)
     }
 
-    /// The first and last of all digests that start with these digits; nil unless there are 1…64 hexadecimal digits.
+    /// Returns the first and last of all digests that begin with `digits`; nil unless `digits` consists of 1…64
+    /// hexadecimal digits.
     static func range(beginning digits: String) -> (first: DigestKey, last: DigestKey)? {
         guard (1...64).contains(digits.utf8.count) else { return nil }
         let missing = 64 - digits.utf8.count

@@ -1,31 +1,31 @@
 import Glibc
 
-/// Unused pages of the database, and how they go back to the file system.
+/// Unused pages of the database, and their return to the file system.
 extension DiskIndex {
-    /// The number of unused pages of the database, and of all pages.
+    /// Returns the number of unused pages in the database, and the number of all pages.
     func pages() throws(StoreError) -> (unused: Int, all: Int) {
         try connection.first("SELECT freelist_count, page_count FROM pragma_freelist_count, pragma_page_count") {
             ($0.count(0), $0.count(1))
         } ?? (0, 0)
     }
 
-    /// Whether the database file has not been cut yet to the pages that a vacuum left.
+    /// Returns whether the database file has not yet been truncated to the pages that a vacuum left.
     func isLongerThanItsPages() throws(StoreError) -> Bool {
         var info = stat()
         let all = try pages().all
         return stat(path, &info) == 0 && Int(info.st_size) > all * DiskSchema.pageSize
     }
 
-    /// One page of the index in `unusedShare` may stay unused, but not more than `mostUnused`: later stores reuse them.
-    /// SQLite searches the list of unused pages for each page that it returns to the file system, so the list must
-    /// stay short.
+    /// The limits on unused pages that may stay for later stores: one of `unusedShare` pages, but at most `mostUnused`
+    /// pages. SQLite searches the list of unused pages for each page that it returns to the file system, so the list
+    /// must stay short.
     private static let (unusedShare, mostUnused) = (6, 4_096)
-    /// Pages that one transaction returns.
+    /// The number of pages that one transaction returns.
     private static let pagesAtOnce = 512
 
-    /// Returns some unused pages to the file system, in a transaction of its own, if they are too many.
+    /// Returns some unused pages to the file system in a separate transaction if there are too many.
     ///
-    /// - Parameter completely: whether to return the unused pages that may stay, too.
+    /// - Parameter completely: whether to return even the unused pages that may stay.
     /// - Returns: whether there were too many.
     func returnPages(completely: Bool) throws(StoreError) -> Bool {
         let (unused, all) = try pages()

@@ -2,49 +2,46 @@ import PipelineSupport
 import Glibc
 import Synchronization
 
-/// The index of one cache folder: its write connection, opening and rebuilding, and write transactions.
+/// The index of one cache folder: its write connection, opening, rebuilding and write transactions.
 ///
-/// @unchecked Sendable because `DiskStore` keeps it in a `Mutex`: one thread at a time calls any of it.
+/// `@unchecked Sendable` because `DiskStore` keeps it in a `Mutex`, so only one thread at a time calls it.
 final class DiskIndex: @unchecked Sendable {
     let files: BodyFiles
     let configuration: DiskStoreConfiguration
-    /// Those in force, which may change.
+    /// The current budgets, which may change.
     let budgets: DiskBudgets
     let notes: LookupNotes
-    /// The eviction policies; their clocks are those of the last transaction.
-    var policies: PerTier<any EvictionPolicy>
+    /// The eviction policies, with their clocks after the last transaction.
+    var policies = PerTier { _ in GreedyDualSizeFrequency() }
     /// The file from which other processes read the generation.
     let shared: GenerationPage
-    /// Whether bodies of a former index are still to be deleted.
+    /// Whether bodies of a former index still need to be deleted.
     private(set) var isSweeping = false
-    /// Tiers whose sums were checked because they exceeded the budget.
+    /// The tiers with sums that were recomputed because they exceeded the budget.
     var recounted: Set<DiskTable> = []
-    private var writes = 0
-    /// The current transaction; nested calls of `write` join it.
+    private(set) var writes = 0
+    /// The current transaction. Nested calls to `write` join it.
     private var current: IndexTransaction?
     private var opened: SQLiteConnection?
     private var inode: UInt64 = 0
     private var isClosed = false
-    /// Pages in the WAL at which it is checkpointed.
+    /// The number of pages in the WAL at which it is checkpointed.
     private var logLimit = DiskSchema.logPages
-    /// nil if the SQLite library does not need it.
+    /// The checkpoint lock; nil if the SQLite library does not need it.
     private let checkpoints: CheckpointLock?
 
     var path: String { "\(files.folder)/cache.sqlite" }
 
     init(
-        folder: String, configuration: DiskStoreConfiguration, policy: any EvictionPolicy, notes: LookupNotes
+        folder: String, configuration: DiskStoreConfiguration, notes: LookupNotes
     ) throws(StoreError) {
         files = BodyFiles(folder: folder)
-        policies = PerTier { _ in policy }
         shared = GenerationPage(folder: folder)
         self.configuration = configuration
         budgets = DiskBudgets(configuration)
         self.notes = notes
         try files.claim()
         checkpoints = SQLiteConnection.hasResetBug ? CheckpointLock(path: "\(folder)/rebuild.lock") : nil
-        let removed = files.removeFalseFolders()
-        if removed > 0 { notes.note(.originals) { $0.corrupt += removed } }
         try openOrRebuild()
     }
 
@@ -71,7 +68,7 @@ final class DiskIndex: @unchecked Sendable {
         if isNew {
             let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
             defer { lock.unlock() }
-            // The previous lock holder may have renamed this database away; writes to it would be lost.
+            // The previous lock holder may have renamed this database. Writes to it would be lost.
             if connection.hasMoved { throw StoreError(.damaged, "the index was replaced", path: path) }
             try create(on: connection)
         }
@@ -86,18 +83,18 @@ final class DiskIndex: @unchecked Sendable {
         reclaim()
         files.reserve.fill()
         shareGeneration()
-        // From now on `DiskStore.perform` waits for other processes, without holding the lock.
+        // From now on, `DiskStore.perform` waits for other processes, without holding the lock.
         connection.wait(milliseconds: 0)
         connection.countLog()
         logLimit = DiskSchema.logPages
     }
 
-    /// Connects and checks the version before anything is written.
+    /// Connects, and checks the version before writing anything.
     private func connect() throws(StoreError) -> (SQLiteConnection, isNew: Bool) {
         guard files.ownsDatabase() else {
             throw StoreError(.damaged, "the index is not a regular file owned by this user", path: path)
         }
-        // Another process may still have it open: SQLite would wait for a lock that is never released.
+        // Another process may still have the database open. SQLite would then wait for a lock that is never released.
         if Self.size(path) == 0, Self.size("\(path)-wal") > 0 {
             throw StoreError(.damaged, "the index was truncated", path: path)
         }
@@ -106,7 +103,7 @@ final class DiskIndex: @unchecked Sendable {
         _ = files.ownsDatabase()
         if checkpoints != nil { connection.keepLog() }
         let isNew = try checkVersion(connection)
-        // SQLite opens the WAL by name after the database, so it would be that of the database's replacement.
+        // SQLite finds the WAL by the database's name, so it would open the WAL of the database's replacement.
         if connection.hasMoved { throw StoreError(.damaged, "the index was replaced", path: path) }
         try connection.execute(
             """
@@ -118,9 +115,9 @@ final class DiskIndex: @unchecked Sendable {
         return (connection, isNew)
     }
 
-    /// - Returns: whether the database is still empty.
+    /// Checks the version of the database. Returns whether the database is still empty.
     private func checkVersion(_ connection: SQLiteConnection) throws(StoreError) -> Bool {
-        // One statement: another process may be creating the tables, and separate reads would not agree.
+        // Use one statement: another process may be creating the tables, and separate reads would be inconsistent.
         let found = try connection.first(
             """
             SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema) \
@@ -140,20 +137,23 @@ final class DiskIndex: @unchecked Sendable {
                     + "update the program or name another folder", path: path)
         }
         guard !isFormer, version == DiskSchema.version else {
-            // There is no migration: the cache fills again.
+            // There is no migration. The cache fills again.
             throw StoreError(.damaged, "an older version of this program wrote the index", path: path)
         }
         return false
     }
 
-    /// Creates the tables. The caller holds the folder lock; another process may have been first.
+    /// Creates the tables. The caller holds the folder lock. Another process may already have created them.
     ///
     /// - Parameters:
-    ///   - generation: the lowest that may become the first. Without it and without a `generation` file the first is
-    ///     the time in milliseconds, so that an index in a new folder does not repeat numbers of a deleted one.
+    ///   - generation: the lowest possible first generation. If neither this nor a `generation` file exists, the first
+    ///     generation is the time in milliseconds, so that an index in a new folder does not repeat the generations of
+    ///     a deleted index.
     ///   - counters: event counters to keep, for `clear`.
+    ///   - texts: strings to keep.
     private func create(
-        on connection: SQLiteConnection, generation: UInt64 = 0, counters: PerTier<StoreCounters>? = nil
+        on connection: SQLiteConnection, generation: UInt64 = 0, counters: PerTier<StoreCounters>? = nil,
+        texts: [(String, String)] = []
     ) throws(StoreError) {
         guard try checkVersion(connection) else { return }
         writes += 1
@@ -163,16 +163,19 @@ final class DiskIndex: @unchecked Sendable {
             try connection.execute(DiskSchema.statements)
             // The bodies of a former index are orphaned now.
             if files.hasBodies { try connection.run("INSERT INTO state VALUES ('sweep', 0)") }
-            // Higher than a former index's, so that processes which have read that treat all they hold as purged.
+            // The generation is higher than the former index's, so that processes that have read the former generation
+            // treat all their entries as purged.
             var first = generation
             if shared.attach(), shared.value < Self.generationLimit { first = max(first, shared.value + 1) }
             if first > 0 {
                 try connection.run("UPDATE state SET value = ?1 WHERE name = 'floor'", .integer(Int(first)))
             }
-            try connection.run(
-                "UPDATE state SET value = ?1 WHERE name = 'generation'",
-                .integer(first > 0 ? Int(first) : Int(SystemClock.unix.seconds * 1_000)))
+            if first == 0 { first = UInt64(SystemClock.unix.seconds * 1_000) }
+            try connection.run("UPDATE state SET value = ?1 WHERE name = 'generation'", .integer(Int(first)))
+            // If this fails, `shareGeneration` tries again in another transaction.
+            try? announce(first)
             for tier in DiskTable.allCases { if let counters { try connection.add(counters[tier], to: tier) } }
+            for (name, text) in texts { try connection.store(text, named: name) }
             try connection.execute(
                 """
                 PRAGMA application_id=\(DiskSchema.applicationID); PRAGMA user_version=\(DiskSchema.version);
@@ -181,9 +184,10 @@ final class DiskIndex: @unchecked Sendable {
         if configuration.fsync { try BodyFiles.syncFolder(files.folder) }
     }
 
-    /// Reopens if another process replaced the database, if the folder was deleted, or if the previous attempt failed.
+    /// Reopens the database if another process replaced it, if the folder was deleted, or if the previous attempt
+    /// failed.
     func reopenIfReplaced() throws(StoreError) {
-        // A transaction in progress finishes on the database it began on.
+        // A transaction in progress finishes on the database that it began with.
         guard !isClosed, current == nil, opened == nil || currentInode() != inode else { return }
         disconnect()
         inode = 0
@@ -199,14 +203,16 @@ final class DiskIndex: @unchecked Sendable {
 
     // MARK: Rebuilding
 
-    /// Sets a damaged database aside as `cache.sqlite.damaged` and starts an empty one, unless another process did.
+    /// Renames a damaged database to `cache.sqlite.damaged` and starts an empty database, unless another process has
+    /// already done so.
     ///
-    /// - Parameter isCertain: if false, keeps a database that proves intact when it is reopened.
+    /// - Parameter isCertain: whether the damage is certain. If false, a database that is intact when it is reopened is
+    ///   kept.
     func rebuild(isCertain: Bool = true) throws(StoreError) {
         do throws(StoreError) {
             try rebuildOnce(isCertain: isCertain)
         } catch {
-            // Another process is opening the same new database; recheck before setting it aside.
+            // Another process is opening the same new database. Check again before renaming it.
             guard error.code == .damaged else { throw error }
             try rebuildOnce(isCertain: false)
         }
@@ -220,7 +226,7 @@ final class DiskIndex: @unchecked Sendable {
         if before == 0 || currentInode() == before {
             // If there was no index before, the previous lock holder may have repaired it.
             if !isCertain || before == 0, let (sound, isNew) = try soundConnection(), !isNew || before == 0 {
-                // Other processes may be waiting to create its tables and have it open, so it stays in place.
+                // Other processes may have it open and be waiting to create its tables, so it stays in place.
                 if isNew { try create(on: sound) }
                 return try adopt(sound)
             }
@@ -236,9 +242,9 @@ final class DiskIndex: @unchecked Sendable {
         try adopt(connection)
     }
 
-    /// A connection if the database is intact or empty; nil if it is damaged. The caller holds the folder lock.
+    /// Returns a connection if the database is intact or empty; nil if it is damaged. The caller holds the folder lock.
     private func soundConnection() throws(StoreError) -> (SQLiteConnection, isNew: Bool)? {
-        // Another process that opens it may delete an unneeded WAL during the check.
+        // Another process that opens the database may delete an unneeded WAL during the check.
         for _ in 0..<3 {
             do throws(StoreError) {
                 let (connection, isNew) = try connect()
@@ -255,43 +261,44 @@ final class DiskIndex: @unchecked Sendable {
         return nil
     }
 
-    /// Replaces the database with an empty one and unlinks the former, which needs no free space. Event counters are
-    /// kept.
+    /// Replaces the database with an empty one and unlinks the old database, which needs no free space. Event counters
+    /// and strings are kept.
     ///
-    /// - Returns: the counters, including what the tiers held.
+    /// - Returns: the counters, including the previous contents of the tiers.
     func replace() throws(StoreError) -> PerTier<StoreCounters> {
         let lock = try FolderLock(path: "\(files.folder)/rebuild.lock")
         defer { lock.unlock() }
         let connection = try connection
-        // The write lock keeps other processes from committing to it meanwhile; the next transaction of each finds the
-        // database unlinked and fails before it writes.
-        let (counters, generation) = try connection.write { () throws(StoreError) in
+        // The write lock prevents commits by other processes in the meantime. The next transaction of each process
+        // finds the database unlinked and fails before it writes.
+        let (counters, generation, texts) = try connection.write { () throws(StoreError) in
             if connection.hasMoved { throw StoreError(.damaged, "the index was replaced", path: path) }
-            let found = (try connection.counters(), try connection.generation() + 1)
+            let found = (try connection.counters(), try connection.generation() + 1, try connection.texts())
             for suffix in ["", "-wal", "-shm"] { unlink("\(path)\(suffix)") }
             return found
         }
         disconnect()
         files.removeFormer()
         let (new, isNew) = try connect()
-        if isNew { try create(on: new, generation: generation, counters: counters) }
+        if isNew { try create(on: new, generation: generation, counters: counters, texts: texts) }
         try adopt(new)
         return counters
     }
 
-    /// Stores the noted counters and accesses and closes. Every later call throws `.closed`.
+    /// Stores the recorded counters and accesses, and closes the index. Every later call throws `.closed`.
     func close() {
         opened?.wait(milliseconds: Int32(configuration.busyMilliseconds))
         let hasStored = writes > 0
-        // A failure loses some counts and access times, but no entry.
+        // A failure loses some counts and access times, but no entries.
         if opened != nil { try? storeNotes() }
         isClosed = true
         guard let opened else { return }
-        // A process that stored nothing leaves a short WAL to the next one, because a checkpoint waits for the disk.
+        // A process that stored nothing leaves a short WAL to the next process, because a checkpoint waits for the
+        // disk.
         if !hasStored, !configuration.fsync, Self.size("\(path)-wal") <= DiskSchema.keptLogBytes {
             opened.keepLog()
         } else if checkpoints != nil {
-            // Replaces the checkpoint that SQLite makes when it closes the last connection.
+            // This checkpoint replaces the one that SQLite performs when it closes the last connection.
             opened.wait(milliseconds: 0)
             checkpoint(truncates: true)
         }
@@ -311,22 +318,16 @@ final class DiskIndex: @unchecked Sendable {
 
     // MARK: Transactions
 
-    /// Runs one write transaction, or joins the current one. After the commit, deletes files that lost their last row.
+    /// Runs a write transaction, or joins the current one. After the commit, deletes files that no row refers to any
+    /// more.
     func write<Result>(_ body: (IndexTransaction) throws(StoreError) -> Result) throws(StoreError) -> Result {
         if let current { return try body(current) }
-        let connection = try connection
-        guard checkpoints?.lock(exclusively: false) != false else {
-            throw StoreError(.busy, "another process is checkpointing the index", path: path)
-        }
-        defer { checkpoints?.unlock() }
+        let transaction = IndexTransaction(self, try connection)
         let counters = notes.takeCounters()
-        let transaction = IndexTransaction(self, connection)
         defer { current = nil }
         let result: Result
         do throws(StoreError) {
-            result = try connection.write { () throws(StoreError) in
-                // Another process may have replaced the database before this one got the write lock.
-                if connection.hasMoved { throw StoreError(.damaged, "the index was replaced", path: path) }
+            result = try maintain { _ throws(StoreError) in
                 try transaction.begin()
                 current = transaction
                 let result = try body(transaction)
@@ -335,7 +336,7 @@ final class DiskIndex: @unchecked Sendable {
             }
         } catch {
             notes.add(counters)
-            // Files that were renamed in but not committed are deleted by way of their intent files, now or later.
+            // Files that were renamed but not committed are deleted through their intent files, now or later.
             current = nil
             if !transaction.intents.isEmpty { reclaim() }
             throw error
@@ -348,7 +349,7 @@ final class DiskIndex: @unchecked Sendable {
         if isSweeping { sweep() }
         writes += 1
         if writes % 64 == 0 { reclaim() }
-        shortenLog(connection)
+        shortenLog(transaction.connection)
         return result
     }
 
@@ -357,21 +358,24 @@ final class DiskIndex: @unchecked Sendable {
         let connection = try connection
         if current != nil { return try body(connection) }
         guard checkpoints?.lock(exclusively: false) != false else {
-            throw StoreError(.busy, "another process checkpoints the index", path: path)
+            throw StoreError(.busy, "another process is checkpointing the index", path: path)
         }
         defer { checkpoints?.unlock() }
         return try connection.write { () throws(StoreError) in
+            // Another process may have replaced the database before this process acquired the write lock.
             if connection.hasMoved { throw StoreError(.damaged, "the index was replaced", path: path) }
             return try body(connection)
         }
     }
 
-    /// The number of rows whose accesses are stored in one transaction.
+    /// The number of rows per transaction when accesses are stored.
     private static let rowsAtOnce = 512
 
-    /// Stores the noted counters and accesses. Those that cannot be stored stay noted.
+    /// Stores the recorded counters and accesses. If that fails, they stay in memory.
     func storeNotes() throws(StoreError) {
         var due = notes.takeAccesses()[...]
+        let counters = notes.counters
+        if due.isEmpty, DiskTable.allCases.allSatisfy({ counters[$0] == StoreCounters() }) { return }
         repeat {
             let step = due.prefix(Self.rowsAtOnce)
             do throws(StoreError) {
@@ -388,14 +392,14 @@ final class DiskIndex: @unchecked Sendable {
 
     // MARK: WAL
 
-    /// Checkpoints the WAL when it is long. If readers block part of it, retries after `logPages / 2` more pages.
+    /// Checkpoints the WAL if it is long. If readers block part of it, retries after `logPages / 2` more pages.
     func shortenLog(_ connection: SQLiteConnection) {
         let pages = connection.pagesInLog
         guard pages >= logLimit else { return }
         logLimit = checkpoint(truncates: false) ? DiskSchema.logPages : pages + DiskSchema.logPages / 2
     }
 
-    /// Copies the WAL into the database; returns whether all of it was copied. Failures are not reported: the WAL
+    /// Copies the WAL into the database. Returns whether all of it was copied. Failures are not reported: the WAL
     /// stays, and the next attempt reports them if they matter.
     @discardableResult
     func checkpoint(truncates: Bool) -> Bool {
@@ -406,12 +410,12 @@ final class DiskIndex: @unchecked Sendable {
 
     // MARK: Generations
 
-    /// Generations from this one on are damage: wrong high bits would freeze the counter.
+    /// The lowest generation that counts as damage. Wrong high bits would otherwise freeze the counter.
     static let generationLimit: UInt64 = 1 << 62
 
-    /// Sets the shared generation to that of the index, and creates its file if it is missing. The file is ahead if a
-    /// process was killed between announcing a purge and committing it. Failures are not reported: memory learns of
-    /// other processes' purges later, when it reads the index.
+    /// Sets the shared generation to the index's generation, and creates its file if missing. The file is ahead if a
+    /// process was killed between announcing a purge and committing it. Failures are not reported: memory then learns
+    /// of other processes' purges later, when it reads the index.
     func shareGeneration() {
         guard opened != nil else { return }
         if !shared.isReplaced || shared.attach(), let now = try? connection.generation(), shared.value == now { return }
@@ -426,13 +430,14 @@ final class DiskIndex: @unchecked Sendable {
 
     // MARK: Deleting files
 
-    /// The number of files deleted in one transaction, so that other processes can write in between.
+    /// The number of files deleted per transaction, so that other processes can write in between.
     private static let filesAtOnce = 64
 
-    /// Deletes some of the body files that lost their last row, under the write lock so that no process reuses them
-    /// meanwhile. Their names stay in the index after a kill or on a full disk, and the next write tries again.
+    /// Deletes some of the body files that no row refers to any more. This happens under the write lock, so that no
+    /// process reuses the files in the meantime. After a kill or on a full disk their names stay in the index, and the
+    /// next write tries again.
     ///
-    /// - Returns: whether there are more.
+    /// - Returns: whether more files remain.
     @discardableResult
     func deleteDiscarded() -> Bool {
         let count = try? maintain { connection throws(StoreError) in
@@ -453,7 +458,8 @@ final class DiskIndex: @unchecked Sendable {
         for path in files.abandoned(after: configuration.graceSeconds) { unlink(path) }
         guard !files.intents().isEmpty else { return }
         try? maintain { connection throws(StoreError) in
-            // Listed again under the write lock: every process that created one of these has committed or terminated.
+            // List them again under the write lock: every process that created one of these has committed or
+            // terminated.
             for intent in files.intents() {
                 if try !connection.isNamed(intent.digest) { files.remove(intent.digest) }
                 unlink(intent.path)
@@ -461,10 +467,10 @@ final class DiskIndex: @unchecked Sendable {
         }
     }
 
-    /// Files examined in one step of `sweep`.
+    /// The number of files examined per step of `sweep`.
     private static let sweepStep = 256
 
-    /// Garbage-collects some of the bodies of a former index; a row of `state` keeps the position.
+    /// Garbage-collects some of the bodies of a former index. A row of `state` stores the position.
     ///
     /// - Returns: false if it failed.
     @discardableResult

@@ -1,23 +1,23 @@
 package struct ListedOriginal: Sendable, Hashable {
     package var record: OriginalRecord
     package var hasBody: Bool
-    /// When the record was last written, in Unix seconds.
+    /// The time when the record was last written, in Unix seconds.
     package var stored: Double
-    /// Last access in Unix seconds.
+    /// The time of the last access in Unix seconds.
     package var lastUsed: Double
-    /// Hits since it was stored.
+    /// The number of hits since it was stored.
     package var uses: Int
 }
 
 package struct ListedVariant: Sendable, Hashable {
     package var entry: VariantEntry
-    /// Last access in Unix seconds.
+    /// The time of the last access in Unix seconds.
     package var lastUsed: Double
-    /// Hits since it was stored.
+    /// The number of hits since it was stored.
     package var uses: Int
 }
 
-/// Tiers whose entries have bodies. Records belong to originals, but have a budget of their own.
+/// The tiers with bodies. Records belong to originals, but have a separate budget.
 public enum EntryTier: String, Sendable, Hashable, CaseIterable {
     case originals, variants
 }
@@ -27,9 +27,9 @@ package enum ListedEntry: Sendable, Hashable {
     case variant(ListedVariant)
 }
 
-/// Which entries to list, and in which order.
+/// The entries to list, and their order.
 package struct ListRequest: Sendable, Hashable {
-    /// Each order lists first what someone who cleans up would look for first.
+    /// The order of a list. Each order begins with the entries that are most relevant for cleaning up.
     package enum Order: String, Sendable, Hashable, CaseIterable {
         /// Originals, then variants, in the order in which they were stored.
         case stored
@@ -48,16 +48,17 @@ package struct ListRequest: Sendable, Hashable {
     package var order = Order.stored
     package var isReversed = false
     package var tiers = Set(EntryTier.allCases)
-    /// Lists only entries of these sources; a variant belongs to each source that has had its original.
+    /// Limits the list to entries of these sources. A variant belongs to each source that has had its original.
     package var sources = SourceFilter()
-    /// Lists only variants whose canonical recipe text matches this pattern (`*`, `?`, `[abc]`), and no originals.
+    /// Limits the list to variants with a canonical recipe that matches this pattern (`*`, `?`, `[abc]`), and omits
+    /// originals.
     package var recipe: String?
     package var limit: Int?
 
     package init() {}
 }
 
-/// What the store knows about a source, a key or a digest.
+/// The stored state of a source, a key or a digest.
 package struct Inspection: Sendable, Hashable {
     package var originals: [ListedOriginal]
     package var variants: [ListedVariant]
@@ -66,8 +67,8 @@ package struct Inspection: Sendable, Hashable {
 }
 
 extension DiskStore {
-    /// What the tiers hold, and what all processes have done with them since the folder was created. `records` counts
-    /// the records of originals, which have a budget of their own.
+    /// Returns the contents of the tiers, and the counters of all processes since the folder was created. `records`
+    /// counts the records of originals, which have a separate budget.
     package func statistics() throws(StoreError) -> TierStatistics {
         let stored = try perform { index throws(StoreError) in try index.connection.counters() }
         let noted = notes.counters
@@ -80,7 +81,7 @@ extension DiskStore {
         return TierStatistics(originals: all.originals, variants: all.variants, records: all.records)
     }
 
-    /// Stores the accesses noted in memory, if the folder is writable, and then runs a query.
+    /// Stores the accesses recorded in memory if the folder is writable, and then runs a query.
     private func listing<Result: Sendable>(
         _ query: (SQLiteConnection) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
@@ -93,8 +94,8 @@ extension DiskStore {
 
     /// Passes entries to `visit` in pages of at most 256 until it returns false.
     ///
-    /// Memory holds one page, and eight bytes for each matching entry. The order is that of when the call began;
-    /// entries removed since then are left out.
+    /// Memory holds one page, and eight bytes per matching entry. The order is the order at the beginning of the call.
+    /// Entries removed since then are omitted.
     package func list(_ request: ListRequest, visit: ([ListedEntry]) -> Bool) throws(StoreError) {
         var places = try listing { connection throws(StoreError) in try connection.places(request)[...] }
         while !places.isEmpty {
@@ -111,9 +112,9 @@ extension DiskStore {
         }
     }
 
-    /// Finds what is stored under a source (with all variants of its digests), or under a prefix of a variant's key, a
-    /// variant's digest or an original's digest (at least 4 hexadecimal digits). Variants come with the records of the
-    /// originals they were made from.
+    /// Returns what is stored under a source (with all variants of its digests), or under a prefix of a variant's key,
+    /// a variant's digest or an original's digest (at least 4 hexadecimal digits). Variants are accompanied by the
+    /// records of their originals.
     package func inspect(_ text: String, limit: Int = 100) throws(StoreError) -> Inspection {
         try listing { connection throws(StoreError) in try connection.inspect(text, limit: limit) }
     }
@@ -151,7 +152,7 @@ extension SQLiteConnection {
 }
 
 extension SQLiteConnection {
-    /// The places of a listing's entries: twice the row number, plus one for variants.
+    /// Returns the positions of a list's entries: twice the row number, plus one for variants.
     fileprivate func places(_ request: ListRequest) throws(StoreError) -> [Int] {
         let ranks: (record: String, variant: String, isDescending: Bool) =
             switch request.order {
@@ -197,7 +198,7 @@ extension SQLiteConnection {
         ) { $0.integer(0) }
     }
 
-    /// The entry at a place; nil if it was removed meanwhile or is damaged.
+    /// Returns the entry at a position; nil if it was removed in the meantime or is damaged.
     fileprivate func entry(at place: Int) throws(StoreError) -> ListedEntry? {
         let id = SQLiteValue.integer(place / 2)
         if place % 2 == 0 {

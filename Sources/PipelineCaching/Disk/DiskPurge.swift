@@ -1,14 +1,15 @@
 extension DiskStore {
-    /// The current purge generation, to be passed to later stores: a purge in between makes them void.
+    /// Returns the current purge generation, which must be passed to later stores. A purge in between invalidates the
+    /// stores.
     package func generationNow() throws(StoreError) -> UInt64 {
         try lookUp { view throws(StoreError) in try view.connection.generation() } ?? 1
     }
 
-    /// The generation that any process announced last, read without the index; 0 if the folder cannot tell. It may be
-    /// ahead of `generationNow()` while a purge commits.
+    /// The last generation that any process announced, read without the index; 0 if the file cannot be read. While a
+    /// purge commits, it may be ahead of `generationNow()`.
     package var generationHint: UInt64? { generationPage.value }
 
-    /// What was purged since a generation, by any process.
+    /// Returns the purges by any process since a generation.
     package func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
         let log = try lookUp { view throws(StoreError) in try view.connection.purges(since: generation) }
         let now = log?.mark.rawValue ?? 0
@@ -16,24 +17,24 @@ extension DiskStore {
         return log ?? PurgeLog(mark: PurgeMark(now), names: nil)
     }
 
-    /// Removes a source's records, their bodies, and all variants of every digest the source has had, even if another
-    /// source has the same bytes. A body stays if another source's record names it.
+    /// Removes a source's records, their bodies, and all variants of every digest that the source has had, even if a
+    /// different source has the same bytes. A body stays if a record of a different source refers to it.
     ///
     /// - Parameters:
-    ///   - digests: further originals known to belong to the source, although no record says so.
-    ///   - mode: whether the source is removed, or only its variants, or only made stale.
+    ///   - digests: further originals known to belong to the source, for which no record exists.
+    ///   - mode: whether to remove the source, to remove only its variants, or to make it stale.
     package func purge(
         source: String, digests: Set<String> = [], mode: PurgeMode = .hard
     ) throws(StoreError) -> PurgeResult {
         try purge(sources: [source], digests: digests, mode: mode)
     }
 
-    /// The same for several sources, in transactions of 64.
+    /// Purges several sources, in transactions of 64.
     package func purge(
         sources: some Collection<String>, digests: Set<String> = [], mode: PurgeMode = .hard
     ) throws(StoreError) -> PurgeResult {
         var (result, left, partial) = (PurgeResult(), Array(sources)[...], Set<String>())
-        // If there is no room for all of it, smaller ones remove variants first.
+        // If space is too short for the complete transaction, smaller transactions remove variants first.
         while !left.isEmpty {
             let step = try removeSome(digests.union(partial), mode, announces: true) { _, limit in
                 Array(left.prefix(limit))
@@ -48,11 +49,11 @@ extension DiskStore {
         return result
     }
 
-    /// Removes every source of a selection like `purge(source:)`, in transactions of 64 sources. The time it takes
-    /// depends on what it removes, not on what else is stored.
+    /// Removes every source of a selection like `purge(source:)`, in transactions of 64 sources. The time depends only
+    /// on the number of removed entries.
     ///
-    /// Voids in-flight work on the selection, and on variants whose source is not known. Work that begins and is stored
-    /// while this runs may be removed or stay.
+    /// Invalidates work in progress on the selection, and on variants with an unknown source. Work that begins and is
+    /// stored during the call may be removed or stay.
     package func purge(_ selection: SourceSelection, mode: PurgeMode = .hard) throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
         _ = try remember(selection, [])
@@ -63,23 +64,23 @@ extension DiskStore {
             }
             while let step = try removeSome([], mode, announces: false, sources) {
                 result.add(step.removed)
-                // The next text in sort order.
+                // The next string in sort order.
                 if let last = step.done.last { from = last + "\0" }
                 yieldToOthers()
             }
         }
-        // Repeated for what other processes have loaded into memory in the meantime.
+        // Repeat it for entries that other processes have loaded into memory in the meantime.
         result.mark = PurgeMark(try remember(selection, result.digests))
         shrink()
         return result
     }
 
-    /// Removes everything, without needing free space, and invalidates all in-flight work. Event counters stay.
+    /// Removes everything without needing free space, and invalidates all work in progress. Event counters stay.
     ///
     /// - Returns: what was removed, without sources and digests.
     @discardableResult
     package func clear() throws(StoreError) -> PurgeResult {
-        // The space reserve is room for the new index.
+        // The space reserve makes room for the new index.
         _ = files.reserve.giveUp()
         let (held, generation) = try perform { index throws(StoreError) in
             let held = try index.replace()
@@ -97,97 +98,95 @@ extension DiskStore {
         return result
     }
 
-    /// Puts every record in doubt, because purges of this folder may have been missed, and voids all work in flight.
+    /// Marks every record for validation before its next use, because purges of this folder may have been missed.
+    /// Invalidates all work in progress.
     ///
-    /// - Returns: the generation from which on it is.
+    /// - Returns: the generation with which older work became invalid.
     package func doubtAll() throws(StoreError) -> UInt64 {
-        // First: what is stored from now on is newer.
-        let generation = try deleting { index, _ throws(StoreError) in
-            try index.write { transaction throws(StoreError) in try transaction.voidWorkBegun() }
-        }
+        // This comes first, so that everything stored from now on is newer.
+        let generation = try deleting { transaction, _ throws(StoreError) in try transaction.voidWorkBegun() }
         var row: Int? = Int.min
         while let last = row {
-            row = try deleting { index, limit throws(StoreError) in
-                try index.write { transaction throws(StoreError) in try transaction.doubt(after: last, limit: limit) }
+            row = try deleting { transaction, limit throws(StoreError) in
+                try transaction.doubt(after: last, limit: limit)
             }
             yieldToOthers()
         }
         return generation
     }
 
-    /// The number of sources removed in one transaction.
+    /// The number of sources removed per transaction.
     private static let sourcesAtOnce = 64
-    /// The number of variants of one source removed in one transaction if space is short.
+    /// The number of variants of one source removed per transaction if space is short.
     private static let variantsWhenShort = 16
 
-    /// Removes some sources in one transaction; nil if there are none.
+    /// Removes some sources in one transaction. Returns nil if none are left.
     ///
     /// - Parameters:
     ///   - more: further originals of these sources.
-    ///   - announces: whether to remember the purge by its names, once nothing of the source is left.
-    ///   - sources: returns the sources to remove; is passed the maximum number.
-    /// - Returns: what was removed, how many sources had anything, and those of which nothing is left.
+    ///   - announces: whether to record the purge by its names once all entries of the source are removed.
+    ///   - sources: returns the sources to remove, given their maximum number.
+    /// - Returns: the removed entries, the number of sources that had entries, and the sources that have no entries
+    ///   now.
     private func removeSome(
         _ more: Set<String>, _ mode: PurgeMode, announces: Bool,
         _ sources: (SQLiteConnection, Int) throws(StoreError) -> [String]
     ) throws(StoreError) -> (removed: PurgeResult, done: [String])? {
-        try deleting(atMost: Self.sourcesAtOnce) { index, limit throws(StoreError) in
-            try index.write { transaction throws(StoreError) -> (removed: PurgeResult, done: [String])? in
-                let sources = try sources(transaction.connection, limit)
-                guard !sources.isEmpty else { return nil }
-                let variants = limit < Self.sourcesAtOnce ? Self.variantsWhenShort : .max
-                var done: [String] = []
-                var (count, marked) = (0, 0)
-                var removed = try transaction.counting { () throws(StoreError) in
-                    var digests: Set<String> = []
-                    for source in sources {
-                        if mode == .soft {
-                            let records = try transaction.makeStale(source)
-                            marked += records
-                            count += records > 0 ? 1 : 0
-                            done.append(source)
-                            continue
-                        }
-                        let entries = transaction.entries
-                        let found = try transaction.remove(
-                            source, more, variants: variants, keepsOriginals: mode == .variantsOnly)
-                        digests.formUnion(found.digests)
-                        // The next transaction removes the rest.
-                        guard found.isWhole else { break }
-                        count += transaction.entries < entries ? 1 : 0
+        try deleting(atMost: Self.sourcesAtOnce) {
+            transaction, limit throws(StoreError) -> (removed: PurgeResult, done: [String])? in
+            let sources = try sources(transaction.connection, limit)
+            guard !sources.isEmpty else { return nil }
+            let variants = limit < Self.sourcesAtOnce ? Self.variantsWhenShort : .max
+            var done: [String] = []
+            var (count, marked) = (0, 0)
+            var removed = try transaction.counting { () throws(StoreError) in
+                var digests: Set<String> = []
+                for source in sources {
+                    if mode == .soft {
+                        let records = try transaction.makeStale(source)
+                        marked += records
+                        count += records > 0 ? 1 : 0
                         done.append(source)
+                        continue
                     }
-                    return digests
+                    let entries = transaction.entries
+                    let found = try transaction.remove(
+                        source, more, variants: variants, keepsOriginals: mode == .variantsOnly)
+                    digests.formUnion(found.digests)
+                    // The next transaction removes the rest.
+                    guard found.isWhole else { break }
+                    count += transaction.entries < entries ? 1 : 0
+                    done.append(source)
                 }
-                removed.sources = count
-                removed.records += marked
-                if announces, !done.isEmpty {
-                    let generation = try transaction.nextGeneration()
-                    removed.mark = PurgeMark(generation)
-                    // Work on an original that stays goes on.
-                    let names = mode == .variantsOnly ? removed.digests : removed.digests.union(done)
-                    try transaction.remember(names, generation)
-                }
-                return (removed, done)
+                return digests
             }
+            removed.sources = count
+            removed.records += marked
+            if announces, !done.isEmpty {
+                let generation = try transaction.nextGeneration()
+                removed.mark = PurgeMark(generation)
+                // An original that stays does not invalidate work that uses it.
+                let names = mode == .variantsOnly ? removed.digests : removed.digests.union(done)
+                try transaction.remember(names, generation)
+            }
+            return (removed, done)
         }
     }
 
-    /// Starts the next generation with a purge of a selection and of digests; of everything if there are too many.
+    /// Starts the next generation with a purge of a selection and digests, or with a purge of everything if there are
+    /// too many.
     private func remember(_ selection: SourceSelection, _ digests: Set<String>) throws(StoreError) -> UInt64 {
-        try deleting { index, _ throws(StoreError) in
-            try index.write { transaction throws(StoreError) in
-                if digests.count > PurgeLog.limit { return try transaction.voidWorkBegun() }
-                let generation = try transaction.nextGeneration()
-                try transaction.remember(digests + selection.prefixes.map { PurgeLog.prefixMark + $0 }, generation)
-                return generation
-            }
+        try deleting { transaction, _ throws(StoreError) in
+            if digests.count > PurgeLog.limit { return try transaction.voidWorkBegun() }
+            let generation = try transaction.nextGeneration()
+            try transaction.remember(digests + selection.prefixes.map { PurgeLog.prefixMark + $0 }, generation)
+            return generation
         }
     }
 }
 
 extension PurgeLog {
-    /// Begins the name of a purge by prefix in the index. No source begins so.
+    /// The first character of the name of a purge by prefix in the index. No source begins with it.
     static let prefixMark = "\u{1}"
 }
 
@@ -201,6 +200,7 @@ extension PurgeResult {
         digests.formUnion(other.digests)
         mark = max(mark, other.mark)
         unconfirmed += other.unconfirmed.filter { !unconfirmed.contains($0) }
+        unconfirmedSelections += other.unconfirmedSelections
     }
 }
 
@@ -215,7 +215,7 @@ extension SQLiteConnection {
             .integer(PurgeLog.limit + 1)
         ) { $0.text(0) }
         let known = Set(names)
-        // A set of strings has one of two names that differ in bytes alone.
+        // A set of strings contains only one of two names that differ only in their bytes.
         guard names.count <= PurgeLog.limit, known.count == names.count else {
             return PurgeLog(mark: PurgeMark(now), names: nil)
         }
@@ -226,7 +226,7 @@ extension SQLiteConnection {
                 ? [] : [SourceSelection(prefixes: prefixes.sorted().map { String($0.dropFirst()) })])
     }
 
-    /// Stored names from `from` up to, but not including, `below`, sorted.
+    /// Returns the stored names from `from` up to, but not including, `below`, in sort order.
     func sources(from: String, below: [UInt8], limit: Int) throws(StoreError) -> [String] {
         try rows(
             """
@@ -238,12 +238,12 @@ extension SQLiteConnection {
 }
 
 extension IndexTransaction {
-    /// Removes what is stored of a source; a body that another source's record names stays.
+    /// Removes the entries of a source. A body that a record of a different source refers to stays.
     ///
     /// - Parameters:
-    ///   - limit: the maximum number of variants removed; once it is reached, nothing else is removed.
-    ///   - keepsOriginals: whether only variants are removed.
-    /// - Returns: every digest the source has had, and whether nothing of the source is left.
+    ///   - limit: the maximum number of variants to remove. The call stops when it is reached.
+    ///   - keepsOriginals: whether to remove only variants.
+    /// - Returns: every digest that the source has had, and whether all its entries are removed.
     fileprivate func remove(
         _ source: String, _ more: Set<String> = [], variants limit: Int, keepsOriginals: Bool
     ) throws(StoreError) -> (digests: Set<String>, isWhole: Bool) {
@@ -273,17 +273,17 @@ extension IndexTransaction {
 
     /// Makes the records of a source stale.
     ///
-    /// - Returns: how many there are.
+    /// - Returns: the number of records.
     fileprivate func makeStale(_ source: String) throws(StoreError) -> Int {
         try connection.rows(
             "UPDATE records SET validate_first = max(validate_first, 1) WHERE source = ?1 RETURNING id", .text(source)
         ) { $0.integer(0) }.count
     }
 
-    /// Puts records in doubt.
+    /// Marks records for validation.
     ///
-    /// - Parameter row: the last one that was.
-    /// - Returns: the last of these; nil if there are no more.
+    /// - Parameter row: the last record marked before.
+    /// - Returns: the last record marked by this call; nil if there are no more.
     fileprivate func doubt(after row: Int, limit: Int) throws(StoreError) -> Int? {
         try connection.rows(
             """
@@ -293,24 +293,20 @@ extension IndexTransaction {
         ) { $0.integer(0) }.max()
     }
 
-    /// How many records, bodies and variants there are.
+    /// The number of records, bodies and variants.
     fileprivate var entries: Int { tiers.originals.entries + tiers.variants.entries + tiers.records.entries }
 
-    /// Runs `body` and tells what it removed, by the sums of the tiers, with the digests it returns.
+    /// Runs `body` and returns what it removed, computed from the sums of the tiers, together with the digests that it
+    /// returned.
     func counting(_ body: () throws(StoreError) -> Set<String>) throws(StoreError) -> PurgeResult {
         let before = tiers
         var result = PurgeResult()
         result.digests = try body()
-        func removed(_ path: KeyPath<PerTier<TierState>, TierState>) -> (entries: Int, bytes: Int) {
-            (
-                before[keyPath: path].entries - tiers[keyPath: path].entries,
-                before[keyPath: path].bytes - tiers[keyPath: path].bytes
-            )
-        }
-        result.records = removed(\.records).entries
-        result.originals = removed(\.originals).entries
-        result.variants = removed(\.variants).entries
-        result.bytes = removed(\.originals).bytes + removed(\.variants).bytes
+        let now = tiers
+        result.records = before.records.entries - now.records.entries
+        result.originals = before.originals.entries - now.originals.entries
+        result.variants = before.variants.entries - now.variants.entries
+        result.bytes = before.originals.bytes - now.originals.bytes + before.variants.bytes - now.variants.bytes
         return result
     }
 }

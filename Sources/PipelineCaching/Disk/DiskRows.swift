@@ -1,9 +1,9 @@
 import HTTPCaching
 
-/// A row of `records`. Look-ups, listings and transactions share the row types and queries of this file.
+/// A row of `records`. Look-ups, listings and transactions share the row types and queries in this file.
 struct RecordRow {
     var id: Int
-    /// nil if the row is damaged.
+    /// The listed original; nil if the row is damaged.
     var listed: ListedOriginal?
 
     /// The columns that `init` reads.
@@ -47,7 +47,7 @@ struct RecordRow {
 
 struct VariantRow {
     var id: Int
-    /// nil if the row is damaged.
+    /// The listed variant; nil if the row is damaged.
     var listed: ListedVariant?
 
     /// The columns that `init` reads.
@@ -67,7 +67,7 @@ struct VariantRow {
 }
 
 extension SQLiteRow {
-    /// A generation; an out-of-range value is damage and reads as 0.
+    /// Returns the generation in a column. An out-of-range value is damage and reads as 0.
     func generation(_ column: Int32) -> UInt64 {
         let value = UInt64(max(0, integer(column)))
         return value < DiskIndex.generationLimit ? value : 0
@@ -75,7 +75,9 @@ extension SQLiteRow {
 }
 
 extension SQLiteConnection {
-    /// - Throws: `.damaged` if the number is out of range, since it could not be raised.
+    /// Returns the current generation.
+    ///
+    /// - Throws: `.damaged` if the number is out of range, because it could not be incremented.
     func generation() throws(StoreError) -> UInt64 {
         let value = try first("SELECT value FROM state WHERE name = 'generation'") { $0.generation(0) }
         guard let value, value > 0 else {
@@ -92,7 +94,7 @@ extension SQLiteConnection {
         try rows("SELECT \(VariantRow.columns) FROM variants \(rest)", values: values) { VariantRow($0) }
     }
 
-    /// Whether a body row needs the file of this digest, or the file is scheduled for deletion.
+    /// Returns whether a body row needs the file of this digest, or the file is scheduled for deletion.
     func isNamed(_ digest: String) throws(StoreError) -> Bool {
         guard let key = DigestKey(digest) else { return false }
         return try first(
@@ -102,41 +104,31 @@ extension SQLiteConnection {
         ) { _ in true } ?? false
     }
 
-    /// The counters of the tiers, without what is noted in memory.
+    private static let countersOfTiers =
+        "SELECT name, entries, bytes, milliseconds_saved, "
+        + StoreCounters.events.map(\.column).joined(separator: ", ") + " FROM tiers"
+    private static let addToCounters =
+        "UPDATE tiers SET milliseconds_saved = milliseconds_saved + ?2, "
+        + StoreCounters.events.enumerated().map { "\($1.column) = \($1.column) + ?\($0 + 3)" }.joined(separator: ", ")
+        + " WHERE name = ?1"
+
+    /// Returns the counters of the tiers, without the counts in memory.
     func counters() throws(StoreError) -> PerTier<StoreCounters> {
-        let rows = try rows(
-            """
-            SELECT name, hits, misses, stale, insertions, evictions, refused, corrupt, bytes_saved, milliseconds_saved, \
-            entries, bytes FROM tiers
-            """
-        ) { row in
+        let rows = try rows(Self.countersOfTiers) { row in
             var counters = StoreCounters()
-            counters.hits = row.count(1)
-            counters.misses = row.count(2)
-            counters.stale = row.count(3)
-            counters.insertions = row.count(4)
-            counters.evictions = row.count(5)
-            counters.refused = row.count(6)
-            counters.corrupt = row.count(7)
-            counters.bytesSaved = row.count(8)
-            counters.millisecondsSaved = row.real(9)
-            counters.entries = row.count(10)
-            counters.bytes = row.count(11)
+            (counters.entries, counters.bytes, counters.millisecondsSaved) = (row.count(1), row.count(2), row.real(3))
+            for (at, event) in StoreCounters.events.enumerated() {
+                counters[keyPath: event.path] = row.count(Int32(at + 4))
+            }
             return (name: row.text(0), counters: counters)
         }
         return PerTier { tier in rows.first { $0.name == tier.rawValue }?.counters ?? StoreCounters() }
     }
 
-    /// Adds event counts to those of a tier; what it holds stays as it is.
+    /// Adds event counts to the counters of a tier. Does not change its contents.
     func add(_ counters: StoreCounters, to tier: DiskTable) throws(StoreError) {
         guard counters != StoreCounters() else { return }
-        try run(
-            """
-            UPDATE tiers SET hits = hits + ?2, misses = misses + ?3, stale = stale + ?4, insertions = insertions + ?5, \
-            evictions = evictions + ?6, refused = refused + ?7, corrupt = corrupt + ?8, bytes_saved = bytes_saved + ?9, \
-            milliseconds_saved = milliseconds_saved + ?10 WHERE name = ?1
-            """, .text(tier.rawValue), .integer(counters.hits), .integer(counters.misses), .integer(counters.stale),
-            .integer(counters.insertions), .integer(counters.evictions), .integer(counters.refused),
-            .integer(counters.corrupt), .integer(counters.bytesSaved), .real(counters.millisecondsSaved))
+        let counts = StoreCounters.events.map { SQLiteValue.integer(counters[keyPath: $0.path]) }
+        try run(Self.addToCounters, values: [.text(tier.rawValue), .real(counters.millisecondsSaved)] + counts)
     }
 }

@@ -1,22 +1,24 @@
 /// The tables of the index (docs/entry-format.md describes every column).
 enum DiskSchema {
-    /// Raised with every change of a table. An index with a higher version is refused; one with a lower version is set aside.
+    /// The version of the schema, incremented with every change to a table. An index with a higher version is refused.
+    /// An index with a lower version is set aside.
     static let version = 1
-    /// "ImPc", SQLite's `application_id` of our indexes.
+    /// The `application_id` of our indexes, "ImPc".
     static let applicationID = 0x496D_5063
-    /// "IMPC", the `application_id` of indexes made before version 1, which are set aside.
+    /// The `application_id` of indexes from before version 1, "IMPC". They are set aside.
     static let formerApplicationID = 0x494D_5043
-    /// Files that belonged to an index from before version 1; deleted when it is set aside.
+    /// Files that belonged to an index from before version 1. They are deleted when the index is set aside.
     static let formerFiles = [
         "bodies.pack", "holders", "uses", "ghosts.originals", "ghosts.variants", "ghosts.records",
     ]
-    /// Page size of a new index in bytes.
+    /// The page size of a new index in bytes.
     static let pageSize = 4096
-    /// Page cache of the write connection, in kilobytes.
+    /// The page cache of the write connection in kilobytes.
     static let cachedKilobytes = 16_384
-    /// Pages in the write-ahead log (WAL) at which it is checkpointed.
+    /// The number of pages in the write-ahead log (WAL) at which it is checkpointed.
     static let logPages = 2_000
-    /// Largest WAL in bytes that a process which stored nothing leaves un-checkpointed; the next open has to replay it.
+    /// The size in bytes of the largest WAL that a process that stored nothing leaves without a checkpoint. The next
+    /// process that opens the index must replay it.
     static let keptLogBytes = 64 << 10
 
     static let statements = """
@@ -65,41 +67,44 @@ enum DiskSchema {
         CREATE INDEX tags_tag ON tags (tag);
         """
 
-    /// The first eight bytes of a digest or key. Its index holds only these, which takes a quarter of the space.
+    /// Returns an expression for the first eight bytes of a digest or key. Its index contains only these bytes, which
+    /// takes a quarter of the space.
     private static func prefix(_ column: String) -> String { "substr(\(column), 1, 8)" }
 
-    /// A condition that a digest or key equals a value, written so that SQLite uses its index.
+    /// Returns an SQL condition that a digest or key equals a value, written so that SQLite uses its index.
     static func equal(_ column: String, _ value: String) -> String {
         "(\(prefix(column)) = \(prefix(value)) AND \(column) = \(value))"
     }
 
-    /// A condition that a digest or key lies between two values, written so that SQLite uses its index.
+    /// Returns an SQL condition that a digest or key lies between two values, written so that SQLite uses its index.
     static func between(_ column: String, _ first: String, _ last: String) -> String {
         "(\(prefix(column)) BETWEEN \(prefix(first)) AND \(prefix(last)) AND \(column) BETWEEN \(first) AND \(last))"
     }
 
-    /// The columns that eviction needs, the same in every tier.
+    /// The columns needed for eviction, which are the same in every tier.
     private static let queueColumns = """
         size INTEGER NOT NULL, cost REAL NOT NULL, accesses INTEGER NOT NULL, clock REAL NOT NULL, \
         priority REAL NOT NULL, last_access REAL NOT NULL
         """
 
-    /// Tables that are read to tell an intact index from a damaged one.
+    /// The tables that are read to distinguish an intact index from a damaged one.
     static let tables = ["state", "tiers", "bodies", "originals", "variants", "records", "links"]
 }
 
-/// The kinds of entries, counted, budgeted and evicted separately; raw values name tables and rows of `tiers`.
+/// The kinds of entries, which are counted, budgeted and evicted separately. The raw values are names of tables and of
+/// rows in `tiers`.
 enum DiskTable: String, CaseIterable {
     case originals, variants, records
 
-    /// Bytes charged for a record in addition to its strings; also the minimum charge for an entry with a body.
+    /// The bytes charged for a record in addition to its strings, and the minimum charge for an entry with a body.
     static let overhead = 512
 
-    /// Bytes charged for an entry with a body: those of the body, so that budgets mean what they say and the policy
-    /// weighs what it saves. Rows and indexes are not counted; without a minimum charge they alone could fill a disk.
+    /// Returns the bytes charged for an entry with a body. This is the size of the body, so that budgets mean bodies
+    /// and the policy compares sizes. Rows and indexes are not counted, but without a minimum charge they alone could
+    /// fill a disk.
     static func charge(body bytes: Int) -> Int { max(bytes, overhead) }
 
-    /// Its number in `ghosts`.
+    /// The tier's number in `ghosts`.
     var number: Int {
         switch self {
         case .originals: 0
@@ -112,11 +117,11 @@ enum DiskTable: String, CaseIterable {
 
     private static let statements = PerTier { Statements($0) }
 
-    /// Statements on the table of a tier, composed once.
+    /// The SQL statements for the table of a tier, composed once.
     struct Statements: Sendable {
-        /// The front of the eviction queue, as `IndexTransaction.Leaving` reads it.
+        /// Selects the front of the eviction queue, as `IndexTransaction.Leaving` reads it.
         let front: String
-        /// One row with the same columns.
+        /// Selects one row with the same columns.
         let row: String
         let delete: String
         /// Moves a row in its queue.
@@ -147,7 +152,7 @@ enum DiskTable: String, CaseIterable {
     }
 }
 
-/// One value for each tier.
+/// One value per tier.
 struct PerTier<Value> {
     private var values: [Value]
 
@@ -165,8 +170,8 @@ struct PerTier<Value> {
 
 extension PerTier: Sendable where Value: Sendable {}
 
-/// The hash that identifies a ghost entry: the first eight bytes of a digest, or 64-bit FNV-1a of a source and its
-/// selecting fields; the same in every process. A collision only affects a place in the eviction queue.
+/// The hash that identifies a ghost entry: the first eight bytes of a digest, or the 64-bit FNV-1a hash of a source and
+/// its selecting fields. It is the same in every process. A collision only affects a position in the eviction queue.
 struct GhostKey: Sendable, Hashable {
     let hash: Int
 

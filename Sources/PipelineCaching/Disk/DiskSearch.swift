@@ -1,31 +1,32 @@
 import PipelineSupport
 
-/// Where a search through a folder goes on. It ends with what was stored when it began.
+/// The position of a search through a folder. The search covers the entries stored before it began.
 struct FolderSearch: Sendable {
     struct Piece: Sendable {
         var found: Set<ByteString>
         var next: FolderSearch
     }
 
-    /// Rows read at once, on a thread that look-ups use too.
+    /// The number of rows read at once, on a thread that look-ups use too.
     static let rowsAtOnce = 1_000
 
     fileprivate var row = 0
-    /// The last row to be read; nil until it is known.
+    /// The last row to read; nil until it is known.
     fileprivate var lastRow: Int?
-    /// The first name to be read.
+    /// The first name to read.
     fileprivate var name = ""
     var isAtEnd = false
 }
 
 extension DiskStore {
-    /// The sources in a piece of the table of records.
+    /// Returns the sources in the next piece of the table of records.
     ///
-    /// - Parameter texts: records whose fields contain none of these are not decoded.
+    /// - Parameter texts: strings to search for. Records without any of these strings in their header fields are not
+    ///   decoded.
     func sources(
         in place: FolderSearch, containing texts: [String], where matches: (OriginalRecord) -> Bool
     ) throws(StoreError) -> FolderSearch.Piece {
-        // Two blobs: SQLite then compares bytes.
+        // Both values are blobs, so SQLite compares bytes.
         let contains = texts.indices.map { "instr(fields, ?\($0 + 3)) > 0" }.joined(separator: " OR ")
         return try piece(at: place, of: .records) { connection, rows throws(StoreError) in
             var values: [SQLiteValue] = [.integer(rows.lowerBound), .integer(rows.upperBound)]
@@ -36,7 +37,7 @@ extension DiskStore {
         }
     }
 
-    /// The originals in a piece of the table of variants.
+    /// Returns the originals in the next piece of the table of variants.
     func originals(
         in place: FolderSearch, whereRecipe matches: (String) -> Bool
     ) throws(StoreError) -> FolderSearch.Piece {
@@ -73,14 +74,14 @@ extension DiskStore {
         return piece ?? FolderSearch.Piece(found: [], next: place.ended)
     }
 
-    /// The sources in a piece of all names, in their order.
+    /// Returns the sources in the next piece of all names, in order.
     func sources(in place: FolderSearch, where matches: (String) -> Bool) throws(StoreError) -> FolderSearch.Piece {
         let names = try lookUp { view throws(StoreError) -> [String]? in
             try view.connection.sources(from: place.name, below: [0xFF], limit: FolderSearch.rowsAtOnce)
         }
         guard let names, let last = names.last else { return FolderSearch.Piece(found: [], next: place.ended) }
         var next = place
-        // The next text in sort order.
+        // The next string in sort order.
         next.name = last + "\0"
         return FolderSearch.Piece(found: Set(names.filter(matches).map(ByteString.init)), next: next)
     }

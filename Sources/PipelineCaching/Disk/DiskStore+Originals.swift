@@ -1,10 +1,10 @@
 import HTTPCaching
 
 extension DiskStore {
-    /// Counts that a look-up found stale records.
+    /// Records that a look-up found stale records.
     package func noteStale() { notes.note(.records) { $0.stale += 1 } }
 
-    /// The records of a source, newest first: one for each selection that its `Vary` has led to.
+    /// Returns the records of a source, newest first: one for each selection that its `Vary` has led to.
     package func records(source: String) throws(StoreError) -> [OriginalRecord] {
         let found = try lookUp(missing: .records) { view throws(StoreError) -> [OriginalRecord]? in
             var records: [OriginalRecord] = []
@@ -24,13 +24,13 @@ extension DiskStore {
         return found ?? []
     }
 
-    /// Stores a record, replacing the one with the same source and selecting fields, and its body.
+    /// Stores a record and its body, replacing the record with the same source and selecting fields.
     ///
     /// - Parameters:
-    ///   - body: the bytes under `record.digest`; nil if they are not to be stored. A body larger than the budget is
-    ///     refused and counted, and only the record is stored.
+    ///   - body: the bytes with the digest `record.digest`; nil if they should not be stored. A body larger than the
+    ///     budget is refused and counted, and only the record is stored.
     ///   - generation: `generationNow()` when the work began.
-    /// - Returns: false if the source or the digest was purged since, or the record was refused.
+    /// - Returns: false if the source or the digest was purged in the meantime, or if the record was refused.
     @discardableResult
     package func storeOriginal(
         _ record: OriginalRecord, body: [UInt8]?, generation: UInt64
@@ -38,12 +38,13 @@ extension DiskStore {
         try storeOriginal(record, content: body.map(EntryBody.bytes), generation: generation)
     }
 
-    /// The same with a body that may be a file, which is never read into memory as a whole.
+    /// Stores an original with a body that may be a file. A file is never read into memory completely.
     package func storeOriginal(
         _ record: OriginalRecord, content body: EntryBody?, generation: UInt64
     ) throws(StoreError) -> Bool {
         guard body == nil || body?.count == record.length else {
-            throw StoreError(.invalid, "an original of \(body?.count ?? 0) bytes whose record says \(record.length)")
+            throw StoreError(
+                .invalid, "an original of \(body?.count ?? 0) bytes with a record that says \(record.length)")
         }
         return try storing(record.digest, body, tier: .originals) { transaction, incoming throws(StoreError) in
             guard
@@ -56,10 +57,10 @@ extension DiskStore {
         }
     }
 
-    /// Replaces the fields and times of a record after a 304 and keeps its body.
+    /// Replaces the header fields and times of a record after a 304 response, and keeps its body.
     ///
     /// - Parameter generation: `generationNow()` when the work began.
-    /// - Returns: false if there is no such record any more, or the source was purged since.
+    /// - Returns: false if the record was removed, or if the source was purged in the meantime.
     @discardableResult
     package func freshen(_ record: OriginalRecord, generation: UInt64 = .max) throws(StoreError) -> Bool {
         try perform { index throws(StoreError) in
@@ -73,13 +74,14 @@ extension DiskStore {
         }
     }
 
-    /// The bytes of an original; nil if they are not stored (any more) or were damaged.
+    /// Returns the bytes of an original; nil if they are not stored or were damaged.
     package func originalBody(digest: String) throws(StoreError) -> [UInt8]? {
         guard case .bytes(let bytes)? = try originalBody(digest: digest, longest: .max) else { return nil }
         return bytes
     }
 
-    /// The same, but a body of more than `longest` bytes is returned as an open file, verified but not in memory.
+    /// Returns the body of an original like the function above, except that a body longer than `longest` bytes is
+    /// returned as an open file. The file is verified and not read into memory.
     package func originalBody(digest: String, longest: Int) throws(StoreError) -> EntryBody? {
         guard let key = DigestKey(digest) else { return nil }
         let found = try found(in: .originals, longest: longest) {
@@ -94,15 +96,12 @@ extension DiskStore {
                     row: $0.integer(0), digest: key, cost: $0.real(1), body: IndexTransaction.StoredBody($0, at: 3),
                     bytes: $0.blob(2))
             }
-            guard let found else { return nil }
-            view.notes.note(.originals) { $0.countHit(bytes: found.body.length, milliseconds: found.cost) }
-            view.notes.use(.originals, row: found.row)
-            return ((), found)
+            return found.map { ((), $0) }
         }
         return found?.body
     }
 
-    /// Whether the body of an original is stored; counts no access and does not read it.
+    /// Returns whether the body of an original is stored. Counts no access and does not read the body.
     package func holdsOriginal(digest: String) throws(StoreError) -> Bool {
         guard let key = DigestKey(digest) else { return false }
         return try lookUp { view throws(StoreError) in
@@ -112,7 +111,7 @@ extension DiskStore {
         } ?? false
     }
 
-    /// Removes one record, and its body if no other record has the same bytes.
+    /// Removes one record, and its body if no other record refers to the same bytes.
     @discardableResult
     package func removeRecord(source: String, selecting: [String: String?]) throws(StoreError) -> Bool {
         try perform { index throws(StoreError) in
@@ -127,7 +126,7 @@ extension DiskStore {
 }
 
 extension SQLiteConnection {
-    /// The row of the record of a source with these selecting fields.
+    /// Returns the row of a source's record with these selecting fields.
     fileprivate func record(of source: String, _ selecting: [String: String?]) throws(StoreError) -> Int? {
         try first(
             "SELECT id FROM records WHERE source = ?1 AND selecting = ?2", .text(source),

@@ -1,5 +1,5 @@
 extension DiskStore {
-    /// A variant with its body; nil if it is not stored or was damaged.
+    /// Returns a variant with its body; nil if it is not stored or was damaged.
     package func variant(key: String, of original: String) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
         guard let digits = DigestKey(key), let original = DigestKey(original) else {
             notes.note(.variants) { $0.misses += 1 }
@@ -20,8 +20,6 @@ extension DiskStore {
                 try view.removeDamaged(.variants, row: row.id)
                 return nil
             }
-            view.notes.note(.variants) { $0.countHit(bytes: entry.length, milliseconds: entry.cost) }
-            view.notes.use(.variants, row: row.id)
             return (entry, Located(row: row.id, digest: digest, cost: entry.cost, body: body, bytes: bytes))
         }
         guard let found, case .bytes(let body) = found.body else { return nil }
@@ -33,7 +31,7 @@ extension DiskStore {
         ON bodies.id = body AND bodies.digest = variants.digest WHERE \(DiskSchema.equal("key", "?1")) AND original = ?2
         """
 
-    /// A variant without its body, which may turn out to be damaged; counts no access.
+    /// Returns a variant without its body, which may turn out to be damaged. Counts no access.
     func variantEntry(key: String, of original: String) throws(StoreError) -> VariantEntry? {
         guard let digits = DigestKey(key), let original = DigestKey(original) else { return nil }
         return try lookUp { view throws(StoreError) in
@@ -46,20 +44,20 @@ extension DiskStore {
         }
     }
 
-    /// Stores a variant, replacing any under the same key.
+    /// Stores a variant, replacing the variant under the same key.
     ///
     /// - Parameters:
     ///   - generation: `generationNow()` when the work began.
-    ///   - source: the source of the original it was made from, so that a purge of that source finds the variant even
-    ///     if the source's record has changed meanwhile.
-    /// - Returns: false if it was refused as larger than the budget, everything stored is worth more to the policy, or
-    ///   the original or source was purged since.
+    ///   - source: the source of the variant's original, so that a purge of that source finds the variant even if the
+    ///     source's record has changed in the meantime.
+    /// - Returns: false if the variant is larger than the budget, if the policy values all stored entries more, or if
+    ///   the original or source was purged in the meantime.
     @discardableResult
     package func storeVariant(
         _ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String? = nil
     ) throws(StoreError) -> Bool {
         guard body.count == entry.length else {
-            throw StoreError(.invalid, "a variant of \(body.count) bytes whose entry says \(entry.length)")
+            throw StoreError(.invalid, "a variant of \(body.count) bytes with an entry that says \(entry.length)")
         }
         return try storing(entry.digest, .bytes(body), tier: .variants) { transaction, incoming throws(StoreError) in
             let names = [entry.originalDigest] + (source.map { [$0] } ?? [])

@@ -1,12 +1,12 @@
-import PipelineSupport
+package import PipelineSupport
 import Glibc
 import Synchronization
-/// Keeps originals, their records and variants in a folder, within budgets of bytes.
+/// Stores originals, their records and their variants in a folder, within budgets in bytes.
 ///
-/// One SQLite database holds the index and small bodies; larger bodies are files named by digest
-/// (docs/entry-format.md). Several stores, in one process or in several, may use one folder on a local file system.
-/// Every call blocks for as long as its I/O takes: call it from threads of your own. Damage is never an error: a
-/// damaged entry is deleted, counted and reported as a miss.
+/// One SQLite database contains the index and small bodies. Larger bodies are files named by digest
+/// (docs/entry-format.md). Several stores, in one or several processes, may use one folder on a local file system.
+/// Every call blocks for as long as its I/O takes, so use separate threads. Damage is never an error: a damaged entry
+/// is deleted, counted and reported as a miss.
 package final class DiskStore: Sendable {
     package let folder: String
     package let configuration: DiskStoreConfiguration
@@ -14,24 +14,25 @@ package final class DiskStore: Sendable {
     private let state: Mutex<DiskIndex>
     let files: BodyFiles
     let generationPage: GenerationPage
-    /// Tiers that were brought within their budgets since this store was opened.
+    /// The tiers that were brought within their budgets since this store was opened.
     let broughtDown = Mutex<Set<DiskTable>>([])
-    /// Read connections of the look-ups.
+    /// The read connections for look-ups.
     private let readers: IndexReaders
-    /// Counters and accesses that look-ups have recorded and no writer has stored yet.
+    /// Counters and accesses that look-ups have recorded and that are not stored yet.
     let notes: LookupNotes
-    /// The thread that merges the notes if no writer has done so for a while; started on first use.
+    /// The thread that merges the notes if no writer has done so for a while. It starts on first use.
     private let merger = Mutex<OwnedThreads?>(nil)
     private let isMerging = Atomic<Bool>(false)
-    /// Until when the file system is assumed to have ample free space.
+    /// The time until which the file system is assumed to have ample free space.
     let ampleUntil = Atomic<UInt64>(0)
     /// Measures the file system that holds the folder.
     let space: @Sendable (_ folder: String) -> FileSystemSpace?
 
-    /// How often this store set a damaged database aside as `cache.sqlite.damaged` and started an empty one.
+    /// The number of times that this store set a damaged database aside as `cache.sqlite.damaged` and started an empty
+    /// database.
     package var rebuilds: Int { notes.rebuilds.load(ordering: .relaxed) }
 
-    /// A warning to log once: what was stored is gone. nil if it is not.
+    /// A warning to log once: the stored entries are lost. nil if they are not.
     var notice: String? {
         rebuilds == 0
             ? nil
@@ -39,30 +40,19 @@ package final class DiskStore: Sendable {
                 + "cache.sqlite.damaged and replaced with an empty one (`pipectl cache clear` removes it)"
     }
 
-    /// Opens the cache in `folder`, creating both if they do not exist.
+    /// Opens the cache in `folder`, creating the folder and the cache if they do not exist.
     ///
-    /// - Parameter policy: decides which entry of a tier is evicted; default GDSF-P. Its clock is stored in the folder,
-    ///   so all processes should use the same policy: budgets hold with different ones too, but the order of eviction
-    ///   makes little sense for a while.
-    /// - Throws: `.unavailable` if the folder cannot be created or opened; `.newerVersion`, changing nothing, if a
-    ///   newer version of this program wrote it.
-    package convenience init(
+    /// - Throws: `.unavailable` if the folder cannot be created or opened; `.newerVersion`, without changing anything,
+    ///   if a newer version of this program wrote it.
+    package init(
         folder: String, configuration: DiskStoreConfiguration = DiskStoreConfiguration(),
-        policy: any EvictionPolicy = GreedyDualSizeFrequency()
-    ) throws(StoreError) {
-        try self.init(folder: folder, configuration: configuration, policy: policy) { FileSystemSpace(holding: $0) }
-    }
-
-    init(
-        folder: String, configuration: DiskStoreConfiguration = DiskStoreConfiguration(),
-        policy: any EvictionPolicy = GreedyDualSizeFrequency(),
-        space: @escaping @Sendable (String) -> FileSystemSpace?
+        space: @escaping @Sendable (String) -> FileSystemSpace? = { FileSystemSpace(holding: $0) }
     ) throws(StoreError) {
         self.folder = folder
         self.space = space
         self.configuration = configuration
-        notes = LookupNotes(limit: configuration.touchBatch, policy: policy)
-        let index = try DiskIndex(folder: folder, configuration: configuration, policy: policy, notes: notes)
+        notes = LookupNotes(limit: configuration.touchBatch)
+        let index = try DiskIndex(folder: folder, configuration: configuration, notes: notes)
         files = index.files
         budgets = index.budgets
         readers = IndexReaders(path: index.path)
@@ -72,28 +62,28 @@ package final class DiskStore: Sendable {
 
     deinit { close() }
 
-    /// Whether the caller has to bring a tier within its budget: true once per tier.
+    /// Returns whether the caller must bring a tier within its budget: true once per tier.
     func takesDown(_ tier: DiskTable) -> Bool { broughtDown.withLock { $0.insert(tier).inserted } }
 
-    /// Writes the counters and accesses noted in memory and closes the files. Later calls throw `.closed`.
+    /// Writes the counters and accesses recorded in memory, and closes the files. Later calls throw `.closed`.
     package func close() {
         readers.close()
         merger.withLock { $0.take() }?.stop()
         state.withLock { $0.close() }
     }
 
-    /// Writes the counters and accesses noted in memory to the index.
+    /// Writes the counters and accesses recorded in memory to the index.
     package func flush() throws(StoreError) {
         try perform { index throws(StoreError) in try index.storeNotes() }
     }
 
     /// Runs `body` on the index under its lock. If the index is damaged, reopens it and repeats `body` once, because
-    /// another process may be replacing it; if it is still damaged, repeats `body` on a new index. If another process
-    /// is writing, retries for `busyMilliseconds`, without holding the lock in between.
+    /// another process may be replacing it. If it is still damaged, repeats `body` on a new index. If another process
+    /// is writing, retries for `busyMilliseconds` without holding the lock in between.
     func perform<Result: Sendable>(
         _ body: (DiskIndex) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-        // An error rolls back the whole transaction, and the caller that began it handles damage.
+        // An error rolls back the complete transaction. The caller that began it handles damage.
         if let batch = Self.batch, batch.owner == ObjectIdentifier(self) { return try body(batch.index) }
         var waited = 0
         while true {
@@ -108,12 +98,12 @@ package final class DiskStore: Sendable {
         }
     }
 
-    /// Runs a look-up on a read connection, so that it does not wait for writers. If that fails, and inside `together`,
+    /// Runs a look-up on a read connection, so that it does not wait for writers. If that fails, and within `together`,
     /// runs it on the write connection under the index's lock, which handles damage.
     ///
     /// - Parameters:
-    ///   - tier: counts a miss if nothing is found.
-    ///   - body: may run twice.
+    ///   - tier: the tier for which a miss is counted if nothing is found.
+    ///   - body: the look-up, which may run twice.
     func lookUp<Result: Sendable>(
         missing tier: DiskTable? = nil, _ body: (IndexView) throws(StoreError) -> Result?
     ) throws(StoreError) -> Result? {
@@ -129,7 +119,7 @@ package final class DiskStore: Sendable {
         return found
     }
 
-    /// Runs the look-up on a read connection; nil if that fails and the caller has to take the index's lock.
+    /// Runs the look-up on a read connection. Returns nil if that fails and the caller must take the index's lock.
     private func look<Result: Sendable>(_ body: (IndexView) throws(StoreError) -> Result?) -> Result?? {
         guard let reader = readers.take() else { return nil }
         let view = IndexView(connection: reader.connection, notes: notes, index: nil)
@@ -139,7 +129,8 @@ package final class DiskStore: Sendable {
             if notes.isDue { mergeNotes() }
             return .some(found)
         } catch {
-            // Not reported: the caller repeats the look-up on the write connection, which reports a lasting error.
+            // The error is not reported here: the caller repeats the look-up on the write connection, which reports a
+            // lasting error.
             reader.connection.close()
             return nil
         }
@@ -152,7 +143,7 @@ package final class DiskStore: Sendable {
             if threads == nil { threads = OwnedThreads(count: 1) }
             // The thread does not outlive the store: `close()` joins it.
             threads?.submit { [unowned(unsafe) self] in
-                // Not reported here: the next write fails with the same error and reports it.
+                // The error is not reported here: the next write fails with the same error and reports it.
                 try? flush()
                 isMerging.store(false, ordering: .releasing)
             }
@@ -178,25 +169,25 @@ package final class DiskStore: Sendable {
 
     // MARK: Storing together
 
-    /// A transaction that several stores on one thread share.
+    /// A transaction shared by several stores on one thread.
     private struct Batch: Sendable {
         var owner: ObjectIdentifier
         var index: DiskIndex
     }
 
     @TaskLocal private static var batch: Batch?
-    /// Bytes that stores made together are assumed to need.
+    /// The number of bytes that stores in one transaction are assumed to need.
     private static let togetherBytes = 1 << 20
 
-    /// Runs the stores within `body`, on the calling thread, as one transaction: either all of them happen or none.
-    /// This costs about half as much as storing them one by one.
+    /// Runs the stores in `body`, on the calling thread, as one transaction: either all of them happen or none. This
+    /// costs about half as much as storing entries one by one.
     ///
-    /// Other writers wait until it has committed, so it is meant for a few small bodies. `body` may run twice if damage
-    /// is found.
+    /// Other writers wait until the transaction has committed, so use it for a few small bodies. `body` may run twice
+    /// if damage is found.
     ///
-    /// - Throws: what `body` throws; nothing is stored in that case.
+    /// - Throws: errors from `body`. Nothing is stored in that case.
     package func together(_ body: () throws(StoreError) -> Void) throws(StoreError) {
-        // Before the transaction begins: what it evicts frees space only once it has committed.
+        // Evict before the transaction begins, because evicted space is freed only by a commit.
         for tier in [DiskTable.originals, .variants] { try makeRoom(for: Self.togetherBytes, in: tier) }
         try perform { index throws(StoreError) in
             try index.write { _ throws(StoreError) in
@@ -209,73 +200,51 @@ package final class DiskStore: Sendable {
 
     // MARK: Bodies
 
-    /// What a look-up found, before the body is checked.
+    /// The result of a look-up, before the body is checked.
     struct Located: Sendable {
         var row: Int
         var digest: DigestKey
-        /// Milliseconds that a hit was counted as saving.
+        /// The milliseconds that a hit saves.
         var cost: Double
         var body: IndexTransaction.StoredBody
-        /// The body, unless it is a file.
+        /// The body; nil if it is a file.
         var bytes: [UInt8]?
     }
 
-    /// The entry that `look` finds in a tier and counts as a hit, with its body, which is checked without the lock; nil
-    /// if there is none, or if it is damaged and was removed.
+    /// Returns the entry that `look` finds in a tier, with its body; nil if `look` finds no entry or a damaged entry,
+    /// which is removed. The body is checked without holding the lock. Counts a hit or a miss.
     ///
-    /// - Parameter longest: bytes of the longest body to read into memory; a longer one is returned as an open file.
+    /// - Parameter longest: the size in bytes of the longest body to read into memory. A longer body is returned as an
+    ///   open file.
     func found<Entry: Sendable>(
         in tier: DiskTable, longest: Int,
         _ look: (IndexView) throws(StoreError) -> (entry: Entry, located: Located)?
     ) throws(StoreError) -> (entry: Entry, body: EntryBody)? {
         for isLast in [false, true] {
             guard let found = try lookUp(missing: tier, look) else { return nil }
-            let (body, cost) = (found.located.body, found.located.cost)
             do throws(StoreError) {
-                if let body = try whole(found.located, longest: longest) { return (found.entry, body) }
+                if let body = try whole(found.located, longest: longest) {
+                    notes.note(tier) {
+                        $0.hits += 1
+                        $0.bytesSaved += body.count
+                        $0.millisecondsSaved += found.located.cost
+                    }
+                    notes.use(tier, row: found.located.row)
+                    return (found.entry, body)
+                }
             } catch {
                 // A disk error is not damage, but the caller gets no body.
-                notes.note(tier) {
-                    $0.takeBackHit(bytes: body.length, milliseconds: cost)
-                    $0.misses += 1
-                }
+                notes.note(tier) { $0.misses += 1 }
                 throw error
             }
-            notes.note(tier) { $0.takeBackHit(bytes: body.length, milliseconds: cost) }
             // Another process may have evicted or replaced the entry between the look-up and the read of its file.
-            if try confirmDamage(found.located, tier: tier, removes: true) || isLast { break }
+            if try confirmedFault(of: found.located.row, in: tier, removes: true) != nil || isLast { break }
         }
         notes.note(tier) { $0.misses += 1 }
         return nil
     }
 
-    /// Whether the body of a row that still exists is damaged.
-    ///
-    /// - Parameter removes: whether a damaged body is removed.
-    func confirmDamage(_ located: Located, tier: DiskTable, removes: Bool) throws(StoreError) -> Bool {
-        // Read again under the write lock.
-        func isDamaged(_ connection: SQLiteConnection) throws(StoreError) -> Bool {
-            guard let now = try connection.located(located.row, of: tier, located.digest),
-                now.body.id == located.body.id
-            else { return false }
-            return try whole(now, longest: configuration.inlineLimit) == nil
-        }
-        let wasDamaged = try perform { index throws(StoreError) in
-            guard removes else {
-                return try index.maintain { connection throws(StoreError) in try isDamaged(connection) }
-            }
-            return try index.write { transaction throws(StoreError) in
-                guard try isDamaged(transaction.connection) else { return false }
-                try transaction.removeRow(tier, located.row)
-                try transaction.spoil(located.body.id)
-                return true
-            }
-        }
-        if wasDamaged, removes { notes.note(tier) { $0.corrupt += 1 } }
-        return wasDamaged
-    }
-
-    /// The body, if it has the length and the checksum of its row.
+    /// Returns the body if its length and checksum match its row.
     func whole(_ located: Located, longest: Int) throws(StoreError) -> EntryBody? {
         let body = located.body
         let found: EntryBody?
@@ -309,7 +278,8 @@ package final class DiskStore: Sendable {
                 throw error
             }
         } else if let (free, floor) = freeSpace(), free - (body?.count ?? 0) < floor {
-            // Space freed by eviction becomes available only at commit, so a batch that does not fit is retried entry by entry.
+            // Space freed by eviction becomes available only at commit, so a batch that does not fit is retried entry
+            // by entry.
             throw StoreError(.full, "not enough free space for a group of bodies", path: folder)
         }
         guard let incoming = IncomingBody(key: key, digest: digest, content: body) else {
@@ -319,7 +289,7 @@ package final class DiskStore: Sendable {
         if let body, body.count > configuration.inlineLimit,
             DiskTable.charge(body: body.count) <= budgets[tier]
         {
-            // Written before the write lock is acquired, unless the same bytes are stored already.
+            // The file is written before the write lock is acquired, unless the same bytes are already stored.
             let isStored = files.holds(digest, length: body.count)
             if !isStored { incoming.temporary = try files.writeTemporary(body, sync: configuration.fsync) }
         }
@@ -328,7 +298,7 @@ package final class DiskStore: Sendable {
         }
     }
 
-    /// A body to be stored, with the temporary file that holds it, if it has one.
+    /// A body to store, with its temporary file, if any.
     final class IncomingBody {
         let key: DigestKey
         let digest: String
@@ -336,31 +306,13 @@ package final class DiskStore: Sendable {
         let checksum: UInt32
         var temporary: String?
 
-        /// nil if a file cannot be read.
+        /// Creates an incoming body; returns nil if a file cannot be read.
         init?(key: DigestKey, digest: String, content: EntryBody?) {
             guard let checksum = content.map({ $0.checksum(of: key) }) ?? 0 else { return nil }
             self.key = key
             self.digest = digest
             self.content = content
             self.checksum = checksum
-        }
-    }
-}
-
-extension SQLiteConnection {
-    /// The body of a row, if it has this digest.
-    func located(_ row: Int, of tier: DiskTable, _ digest: DigestKey) throws(StoreError) -> DiskStore.Located? {
-        let table =
-            tier == .originals ? "originals AS entry ON entry.id = bodies.id" : "variants AS entry ON body = bodies.id"
-        return try first(
-            """
-            SELECT cost, data, \(IndexTransaction.bodyColumns) FROM bodies JOIN \(table) \
-            WHERE entry.id = ?1 AND bodies.digest = ?2
-            """, .integer(row), .digest(digest)
-        ) {
-            DiskStore.Located(
-                row: row, digest: digest, cost: $0.real(0), body: IndexTransaction.StoredBody($0, at: 2),
-                bytes: $0.blob(1))
         }
     }
 }

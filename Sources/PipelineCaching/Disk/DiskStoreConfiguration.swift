@@ -1,34 +1,35 @@
-/// How a `DiskStore` uses its folder.
+/// The settings with which a `DiskStore` uses its folder.
 ///
-/// Budgets count bodies, each as 512 bytes at least; rows and indexes take about 400 bytes per entry in addition
+/// Budgets count bodies, each as at least 512 bytes. In addition, rows and indexes take about 400 bytes per entry
 /// (docs/benchmarks.md).
 public struct DiskStoreConfiguration: Sendable, Hashable {
-    /// Bytes for bodies of originals; default 4 GB, a few thousand photographs.
+    /// The budget in bytes for bodies of originals. Default 4 GB, a few thousand photographs.
     public var originals = 4_000_000_000
-    /// Bytes for variants with their bodies; default 2 GB.
+    /// The budget in bytes for variants with their bodies. Default 2 GB.
     public var variants = 2_000_000_000
-    /// Bytes for records of originals, which outlive the bodies; default 64 MB, about 60,000 records.
+    /// The budget in bytes for records of originals, which outlive the bodies. Default 64 MB, about 60,000 records.
     public var records = 64_000_000
-    /// Free space in bytes that the store leaves on its file system: below it, the store evicts, and then stores
-    /// nothing. Default nil: 1 GB, or a twentieth of the file system if that is less (16 MB at least); 0 sets no floor.
+    /// The number of bytes that the store leaves free on its file system. Below this floor, the store evicts entries,
+    /// and if that does not help, it stores nothing. Default nil: 1 GB, or a twentieth of the file system if that is
+    /// less, but at least 16 MB. 0 sets no floor.
     public var freeSpace: Int?
-    /// Bytes of the largest body kept in the index; larger ones become files. Default 32 KiB.
+    /// The size in bytes of the largest body kept in the index. Larger bodies are files. Default 32 KiB.
     public var inlineLimit = 32 * 1024
-    /// Whether every write is forced to the disk. Default false: a power cut may lose about the last 30 seconds, but
-    /// never leaves a torn entry.
+    /// Whether every write is forced to disk. Default false: a power failure may lose about the last 30 seconds, but
+    /// never leaves an incomplete entry.
     public var fsync = false
-    /// Milliseconds to wait for another process; default 5,000.
+    /// The number of milliseconds to wait for another process. Default 5,000.
     package var busyMilliseconds = 5_000
-    /// Entries whose accesses are noted in memory before they are written to the index in batches; default 32,768,
-    /// about 2 MB. The more there are, the more of them share a page when they are written. They are also written after
-    /// 30 s and when the store is closed; a kill loses them.
+    /// The number of entries with accesses in memory at which the accesses are written to the index as a batch. Default
+    /// 32,768, about 2 MB. In larger batches, more entries share a page. Accesses are also written after 30 s and when
+    /// the store is closed. A killed process loses them.
     package var touchBatch = 32_768
 
-    /// Seconds after which a body still being written is considered abandoned by a killed process, and is deleted;
-    /// default 600.
+    /// The number of seconds after which a body still being written is considered abandoned by a killed process and is
+    /// deleted. Default 600.
     package var graceSeconds = 600
 
-    /// Bytes of `freeSpace` unless set, on a file system of at least 20 GB.
+    /// The default of `freeSpace` in bytes on a file system of at least 20 GB.
     package static let usualFreeSpace = 1_000_000_000
 
     public init() {}

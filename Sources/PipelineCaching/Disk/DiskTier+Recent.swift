@@ -1,21 +1,22 @@
 import PipelineSupport
 
-/// A stored variant and where its original came from.
+/// A stored variant and the source of its original.
 package struct RecentVariant: Sendable, Hashable {
     package var entry: VariantEntry
-    /// One of the sources that have had the original; nil if none is stored any more.
+    /// One of the sources that have had the original; nil if no such source is stored any more.
     package var source: String?
 }
 
 extension DiskTier {
-    /// The variants stored last, the newest first; counts no access.
+    /// Returns the most recently stored variants, newest first. Counts no access.
     package func recentVariants(_ count: Int) async throws(StoreError) -> [RecentVariant] {
         try await readers.result { [self] () throws(StoreError) in try store.recentVariants(count) }
     }
 }
 
 extension DiskStore {
-    /// Length and digest of each variant that a recipe made and that is not its own original. Reads the whole table.
+    /// Returns the length and digest of each variant that a recipe rendered and that is not its own original. Reads the
+    /// complete table.
     package func variants(madeBy recipe: String) throws(StoreError) -> [(length: Int, digest: String)] {
         try lookUp { view throws(StoreError) in
             try view.connection.rows(
@@ -25,7 +26,8 @@ extension DiskStore {
         } ?? []
     }
 
-    /// Rows are numbered as they are stored, so neither this nor the look-up of a source reads the whole table.
+    /// Returns the most recently stored variants. Row numbers follow the order of storing, so neither this query nor
+    /// the look-up of a source reads the complete table.
     fileprivate func recentVariants(_ count: Int) throws(StoreError) -> [RecentVariant] {
         try lookUp { view throws(StoreError) in
             var found: [RecentVariant] = []

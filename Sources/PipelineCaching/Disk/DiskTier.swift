@@ -1,36 +1,34 @@
+import HTTPCaching
 package import PipelineSupport
 import Synchronization
 
-/// A cache folder as a tier: look-ups and stores run on threads of their own, because they block on the disk.
+/// A cache folder as a tier. Look-ups and stores run on separate threads because they block on the disk.
 ///
-/// Several processes may use the folder at once. `isCurrent` tells whether another of them has purged anything, and
-/// `locks` keeps them from doing the same work twice.
-package final class DiskTier: CacheTier {
+/// Several processes may use the folder at the same time. `isCurrent` says whether another process has purged anything.
+package final class DiskTier: MarkedTier {
     package let name = TierName.disk
     package let store: DiskStore
-    package let locks: KeyLocks
-    /// Threads for look-ups, which answers wait for.
+    /// The threads for look-ups, which requests wait for.
     let readers: OwnedThreads
-    /// SQLite has one writer.
+    /// The thread for writes. SQLite allows one writer.
     private let writer = OwnedThreads(count: 1)
-    /// Bytes of the longest body that is read into memory.
+    /// The size in bytes of the longest body that is read into memory.
     private let longestInMemory: Int
     /// The generation up to which this process knows the purges.
     private let known: Atomic<UInt64>
-    /// Until when the process may rely on what it knows although the folder cannot report purges.
+    /// The time until which the process may rely on its knowledge of purges although the folder cannot report them.
     private let unknownUntil = Atomic<UInt64>(0)
     private let catching = Mutex<Void>(())
 
     /// Opens the folder.
     package init(
-        folder: String, configuration: DiskStoreConfiguration, readers: OwnedThreads, longestInMemory: Int = 4 << 20,
-        waits: KeyLocks.Waits = KeyLocks.Waits()
+        folder: String, configuration: DiskStoreConfiguration, readers: OwnedThreads, longestInMemory: Int = 4 << 20
     ) throws(StoreError) {
         store = try DiskStore(folder: folder, configuration: configuration)
-        locks = KeyLocks(folder: folder, waits: waits)
         self.readers = readers
         self.longestInMemory = longestInMemory
-        // Not the hint, which may be ahead of what has been committed. If it cannot be read, the first look-up asks.
+        // Do not use the hint, which may be ahead of what has been committed. If the generation cannot be read, the
+        // first look-up reads it.
         known = Atomic((try? store.generationNow()) ?? 0)
     }
 
@@ -68,15 +66,15 @@ package final class DiskTier: CacheTier {
             _ = try store.storeOriginal(record, content: body, generation: generation)
         case .freshened(let record):
             try store.freshen(record, generation: generation)
-        case .removedRecord(let source, let selecting):
-            try store.removeRecord(source: source, selecting: selecting)
+        case .removedRecord(let record):
+            try store.removeRecord(source: record.source, selecting: record.response.selecting)
         case .variant(let entry, let body, let source):
             try store.storeVariant(entry, body: body, generation: generation, source: source)
         }
     }
 
-    /// On the writer's thread, so that it occupies no reader.
-    package func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
+    /// Purges on the writer's thread, so that no reader is occupied.
+    package func purge(_ selection: EntrySelection) async throws(StoreError) -> PurgeResult {
         try await writer.result { [self] () throws(StoreError) in
             var result = try store.purge(
                 sources: selection.sources, digests: selection.digests, mode: selection.mode)
@@ -85,14 +83,23 @@ package final class DiskTier: CacheTier {
         }
     }
 
-    /// On the writer's thread, like purges.
+    /// Trims on the writer's thread, like purges.
     package func trim(_ request: TrimRequest) async throws(StoreError) -> PurgeResult {
         try await writer.result { [store] () throws(StoreError) in try store.trim(request) }
     }
 
-    /// On the writer's thread, like purges.
+    /// Marks all records on the writer's thread, like purges.
     package func doubtAll() async throws(StoreError) -> UInt64 {
         try await writer.result { [store] () throws(StoreError) in try store.doubtAll() }
+    }
+
+    package func texts() async throws(StoreError) -> (byName: [String: String], holdsRecords: Bool) {
+        try await writer.result { [store] () throws(StoreError) in try store.texts() }
+    }
+
+    /// Stores strings on the writer's thread, like purges, so that earlier purges are in the index first.
+    package func store(texts: [String: String?]) async throws(StoreError) {
+        try await writer.result { [store] () throws(StoreError) in try store.store(texts: texts) }
     }
 
     package func clear() async throws(StoreError) -> PurgeResult {
@@ -118,22 +125,28 @@ package final class DiskTier: CacheTier {
 
     // MARK: Other processes
 
-    /// The mark up to which this process knows the purges; to be taken before anything is looked up.
+    package func wasPurgedElsewhere(_ selection: EntrySelection) -> Bool { false }
+
+    /// Does nothing: `Tiers` does this together with removing entries from memory.
+    package func catchUp() async {}
+
+    /// The mark up to which this process knows the purges. Read it before any look-up.
     package var mark: PurgeMark { PurgeMark(known.load(ordering: .acquiring)) }
 
-    /// Nanoseconds for which a process relies on what it knows after the folder could not report purges.
+    /// The number of nanoseconds for which a process relies on its knowledge of purges after the folder could not
+    /// report them.
     private static let unknownLifetime: UInt64 = 100_000_000
 
-    /// Whether no process has purged anything that this one does not know of; does not block.
+    /// Whether this process knows all purges by other processes. Does not block.
     package var isCurrent: Bool {
         let hint = store.generationHint ?? 0
         if hint == known.load(ordering: .acquiring) { return true }
         return hint == 0 && SystemClock.coarseNanoseconds < unknownUntil.load(ordering: .relaxed)
     }
 
-    /// Reads what any process has purged since this one last looked.
+    /// Reads the purges by all processes since this process last read them.
     ///
-    /// - Parameter forget: removes what was purged from memory before the process counts as current.
+    /// - Parameter forget: removes purged entries from memory before the process counts as current.
     package func catchUp(_ forget: @escaping @Sendable (PurgeLog) -> Void) async throws(StoreError) {
         if isCurrent { return }
         try await readers.result { [self] () throws(StoreError) in
@@ -141,7 +154,7 @@ package final class DiskTier: CacheTier {
                 if isCurrent { return }
                 let before = known.load(ordering: .relaxed)
                 let log = Result { () throws(StoreError) in try store.purges(since: before) }
-                // If the folder fails or is read-only, memory still answers, and the folder is asked again soon.
+                // If the folder fails or is read-only, memory is still used, and the folder is read again soon.
                 if store.generationHint == 0 {
                     unknownUntil.store(SystemClock.coarseNanoseconds + Self.unknownLifetime, ordering: .relaxed)
                 }
@@ -153,7 +166,7 @@ package final class DiskTier: CacheTier {
         }
     }
 
-    /// Writes pending counters and closes the files, after everything that was queued.
+    /// Writes pending counters and closes the files, after all queued work.
     package func close() async {
         await writer.run { [store] in store.close() }
         await writer.stopped()

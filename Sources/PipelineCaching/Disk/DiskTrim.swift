@@ -1,30 +1,32 @@
 import PipelineSupport
 
-/// What a trim removes: old or unused entries, and then as many more as it takes to meet a limit on number or bytes.
+/// The entries to trim: old or unused entries, and then as many more as needed to meet a limit on number or bytes.
 public struct TrimRequest: Sendable, Hashable {
-    /// Removes entries stored longer ago than this; an original is as old as the last response that carried or
-    /// confirmed it. nil, the default, sets no bound.
+    /// The maximum time since an entry was stored. Older entries are removed. The age of an original is counted from
+    /// the last response that carried or confirmed it. nil, the default, sets no bound.
     public var olderThan: Duration?
-    /// Removes entries last accessed longer ago than this; nil sets no bound. Either bound suffices.
+    /// The maximum time since the last access. Entries that have been unused for longer are removed, whatever their
+    /// age. nil, the default, sets no bound.
     public var unusedFor: Duration?
-    /// Limits both bounds to entries of these sources; if no bound is set, all of their entries are removed.
-    public var sources = SourceFilter()
-    /// Entries that each tier keeps at most, whatever their source; those worth least to the policy go first.
+    /// Limits both bounds to entries of these sources. If no bound is set, all of their entries are removed.
+    package var sources = SourceFilter()
+    /// The maximum number of entries per tier, whatever their source. The entries with the lowest value to the policy
+    /// are removed first. nil sets no limit.
     public var maxEntries: Int?
-    /// Bytes that each tier keeps at most, likewise.
+    /// The maximum number of bytes per tier, with the same order of removal. nil sets no limit.
     public var maxBytes: Int?
-    /// The tiers to trim; both by default.
+    /// The tiers to trim. Default: both.
     public var tiers = Set(EntryTier.allCases)
 
-    /// Removes nothing until something is asked for.
+    /// Creates a request that removes nothing until a bound or limit is set.
     public init() {}
 }
 
 extension DiskStore {
     /// Removes bodies of originals and variants as requested, but no records. Each transaction removes at most 512
-    /// entries, so that other processes can write in between; what they store while this runs may stay.
+    /// entries, so that other processes can write in between. Entries that they store during the call may stay.
     package func trim(_ request: TrimRequest) throws(StoreError) -> PurgeResult {
-        // The bound on the last access is compared with the rows, so noted accesses are stored first.
+        // The bound on the last access is compared with the rows, so accesses in memory are stored first.
         if request.unusedFor != nil { try? flush() }
         var trim = DiskTrim(store: self, request: request)
         try trim.run()
@@ -46,15 +48,13 @@ private struct DiskTrim {
         }
     }
 
-    /// Removes some of what exceeds the number of entries or bytes; returns whether anything was removed.
+    /// Removes some of the entries that exceed the limit on number or bytes. Returns whether anything was removed.
     private mutating func removeLeastWorth(_ tier: EntryTier) throws(StoreError) -> Bool {
         let (entries, bytes) = (request.maxEntries ?? .max, request.maxBytes ?? .max)
-        let removed = try store.deleting { index, limit throws(StoreError) in
-            try index.write { transaction throws(StoreError) in
-                try transaction.counting { () throws(StoreError) in
-                    try transaction.evict(tier.inIndex, entries: entries, bytes: bytes, atMost: limit)
-                    return []
-                }
+        let removed = try store.deleting { transaction, limit throws(StoreError) in
+            try transaction.counting { () throws(StoreError) in
+                try transaction.evict(tier.inIndex, entries: entries, bytes: bytes, atMost: limit)
+                return []
             }
         }
         result.add(removed)
@@ -69,22 +69,20 @@ private struct DiskTrim {
             ) { $0.integer(0) }[...]
         }
         let bounds = request.bounds(tier, first: 2)
-        // Checked again, since the entry may have been accessed or replaced meanwhile.
+        // Check again, because the entry may have been accessed or replaced in the meantime.
         let recheck = "SELECT 1 FROM \(tier.rawValue) WHERE id = ?1 AND \(bounds?.sql ?? "1")"
         while !ids.isEmpty {
             let due = ids
-            let (removed, count) = try store.deleting { index, limit throws(StoreError) in
+            let (removed, count) = try store.deleting { transaction, limit throws(StoreError) in
                 let step = due.prefix(limit)
-                let removed = try index.write { transaction throws(StoreError) in
-                    try transaction.counting { () throws(StoreError) in
-                        for id in step {
-                            let matches = try transaction.connection.rows(
-                                recheck, values: [.integer(id)] + (bounds?.values ?? [])
-                            ) { _ in true }
-                            if !matches.isEmpty { try transaction.removeRow(tier.inIndex, id) }
-                        }
-                        return []
+                let removed = try transaction.counting { () throws(StoreError) in
+                    for id in step {
+                        let matches = try transaction.connection.rows(
+                            recheck, values: [.integer(id)] + (bounds?.values ?? [])
+                        ) { _ in true }
+                        if !matches.isEmpty { try transaction.removeRow(tier.inIndex, id) }
                     }
+                    return []
                 }
                 return (removed, step.count)
             }
@@ -100,7 +98,7 @@ extension EntryTier {
 }
 
 extension TrimRequest {
-    /// The SQL condition for what is removed however much the tier holds; nil if nothing is.
+    /// Returns the SQL condition for entries to remove whatever the tier contains; nil if no such condition is set.
     fileprivate func condition(_ tier: EntryTier) -> (sql: String, values: [SQLiteValue])? {
         let bounds = bounds(tier, first: 1)
         let filter = sources.condition("source", first: 1 + (bounds?.values.count ?? 0))
@@ -113,7 +111,7 @@ extension TrimRequest {
         return ("\(bounds.sql) AND \(belongs)", bounds.values + filter.values)
     }
 
-    /// Only the bounds on age and last access, with values numbered from `first`.
+    /// Returns the SQL condition for the bounds on age and last access, with values numbered from `first`.
     fileprivate func bounds(_ tier: EntryTier, first: Int) -> (sql: String, values: [SQLiteValue])? {
         let created =
             switch tier {

@@ -1,262 +1,207 @@
 import Glibc
 
-/// What `verify` found; each number counts faults, and a repair fixes all of them.
+/// The findings of `verify`. A repair fixes all of them.
 package struct VerifyReport: Sendable, Hashable {
-    /// Bodies read and compared with their checksum.
-    package var bodiesChecked = 0
-    /// Bodies whose length or checksum is wrong.
-    package var damagedBodies = 0
-    /// Rows whose body file is missing.
-    package var missingFiles = 0
-    /// Body files that no row names, and links or files of other users under the name of a body file.
-    package var orphanFiles = 0
-    /// Files in the store's folders under names it does not use; no faults, and a repair leaves them as they are.
-    package var foreignFiles = 0
-    /// Files of interrupted writes, untouched for ten minutes.
-    package var abandonedFiles = 0
-    /// Entries without a body, records that cannot be decoded, and links that are missing or that no entry needs.
-    package var brokenEntries = 0
-    /// Bodies whose number of entries is wrong.
-    package var wrongReferences = 0
-    /// Tiers whose sums of entries or bytes are wrong.
-    package var wrongSums = 0
-    /// The database itself is damaged; repairing starts an empty one.
-    package var isIndexDamaged = false
-    /// Whether there were faults and they were repaired.
-    package var isRepaired = false
-
-    package init() {}
-
-    /// Whether nothing was wrong.
-    package var isClean: Bool {
-        !isIndexDamaged
-            && damagedBodies + missingFiles + orphanFiles + abandonedFiles + brokenEntries + wrongReferences
-                + wrongSums == 0
+    /// A kind of fault in one entry or file. The raw values are member names in the output of `pipectl cache verify
+    /// --json`.
+    package enum Fault: String, Sendable, CaseIterable {
+        /// A body's length or checksum is wrong.
+        case damagedBodies
+        /// The file of a body is missing.
+        case missingFiles
+        /// No row refers to a body file.
+        case orphanFiles
+        /// An entry has no body, or a record cannot be decoded.
+        case brokenEntries
     }
+
+    /// The number of bodies that were read and compared with their checksums.
+    package var bodiesChecked = 0
+    package fileprivate(set) var faults: [Fault: Int] = [:]
+    /// Whether the database is damaged, or its rows contradict each other. A repair starts an empty database.
+    package fileprivate(set) var isIndexDamaged = false
+    /// Whether faults were found and repaired.
+    package fileprivate(set) var isRepaired = false
+
+    package subscript(fault: Fault) -> Int { faults[fault] ?? 0 }
+
+    /// Whether no faults were found.
+    package var isClean: Bool { !isIndexDamaged && faults.isEmpty }
 }
 
 extension DiskStore {
-    /// Reads every body and compares index and folder in both directions. Other processes may continue meanwhile: the
-    /// index is locked for one body at a time. Also works on a file system that is mounted read-only.
+    /// Reads every body, and compares index and folder in both directions. Locks the index for one body at a time, so
+    /// other processes can continue. It also works on a read-only file system.
     ///
-    /// - Throws: `.unavailable` if it is to repair a folder that is read-only.
+    /// - Parameter repair: whether to remove damaged entries, and to set aside an index that is damaged as a whole.
+    /// - Throws: `.unavailable` if `repair` is true and the folder is read-only.
     package func verify(repair: Bool = false) throws(StoreError) -> VerifyReport {
-        var verification = DiskVerification(store: self, repairs: repair)
-        try verification.run()
-        return verification.report
-    }
-}
-
-/// One run of `verify`.
-private struct DiskVerification {
-    let store: DiskStore
-    let repairs: Bool
-    var report = VerifyReport()
-
-    mutating func run() throws(StoreError) {
-        if repairs, try store.perform({ index throws(StoreError) in try index.connection.isReadOnly }) {
+        var report = VerifyReport()
+        if repair, try perform({ index throws(StoreError) in try index.connection.isReadOnly }) {
             throw StoreError(
                 .unavailable,
                 "the cache is read-only here, so nothing can be repaired: make its folder writable, or verify "
-                    + "without repairing", path: store.folder)
+                    + "without repairing", path: folder)
         }
-        let repairs = repairs
-        report.isIndexDamaged = try store.perform { index throws(StoreError) in try index.isDamaged(repair: repairs) }
-        if report.isIndexDamaged, !repairs { return }
+        let isUnreadable = try perform { index throws(StoreError) in
+            let isUnreadable = try index.isUnreadable()
+            report.isIndexDamaged = isUnreadable ? true : try index.connection.contradictsItself()
+            guard report.isIndexDamaged, repair else { return isUnreadable }
+            // A readable index keeps its counters, and the purges that other tiers have not applied yet.
+            if isUnreadable { try index.rebuild() } else { _ = try index.replace() }
+            return isUnreadable
+        }
+        if isUnreadable, !repair { return report }
         // Leftovers of killed processes are not faults; the next write deletes them anyway.
-        try store.perform { index throws(StoreError) in
+        try perform { index throws(StoreError) in
             _ = try index.connection
             index.reclaim()
             while index.isSweeping, index.sweep() {}
         }
-        for tier in [DiskTable.originals, .variants] { try verifyBodies(of: tier) }
-        try verifyFiles()
-        let rows = try store.perform { index throws(StoreError) in
-            guard repairs else {
-                return try index.maintain { connection throws(StoreError) in try connection.wrongRows() }
+        for tier in DiskTable.allCases { try verifyEntries(of: tier, repair, &report) }
+        try verifyFiles(repair, &report)
+        if repair { files.removeSetAside() }
+        report.isRepaired = repair && !report.isClean
+        return report
+    }
+
+    private func verifyEntries(of tier: DiskTable, _ repair: Bool, _ report: inout VerifyReport) throws(StoreError) {
+        let rows = try perform { index throws(StoreError) in
+            try index.connection.rows("SELECT id FROM \(tier.rawValue)") { $0.integer(0) }
+        }
+        if tier != .records { report.bodiesChecked += rows.count }
+        for row in rows {
+            let isSuspect = try perform { index throws(StoreError) in
+                try fault(of: row, in: tier, on: index.connection) != nil
+            }
+            guard isSuspect, let fault = try confirmedFault(of: row, in: tier, removes: repair) else { continue }
+            report.faults[fault, default: 0] += 1
+        }
+    }
+
+    private func verifyFiles(_ repair: Bool, _ report: inout VerifyReport) throws(StoreError) {
+        for prefix in BodyFiles.prefixes {
+            for digest in files.bodies(in: prefix) where try isOrphan(digest, removes: repair) {
+                report.faults[.orphanFiles, default: 0] += 1
+            }
+        }
+    }
+
+    private func isOrphan(_ digest: String, removes: Bool) throws(StoreError) -> Bool {
+        try perform { index throws(StoreError) in
+            if try index.connection.isNamed(digest) { return false }
+            // Check again under the write lock: a file that was renamed but is not committed yet is not orphaned.
+            return try index.maintain { connection throws(StoreError) in
+                let isOrphan = try !connection.isNamed(digest) && files.isThere(digest)
+                if isOrphan, removes { files.remove(digest) }
+                return isOrphan
+            }
+        }
+    }
+
+    /// Returns the fault of an entry and the ID of a damaged body; nil if the entry is intact or no longer exists.
+    private func fault(
+        of row: Int, in tier: DiskTable, on connection: SQLiteConnection
+    ) throws(StoreError) -> (kind: VerifyReport.Fault, body: Int?)? {
+        if tier == .records {
+            let found = try connection.recordRows("WHERE id = ?1", [.integer(row)])
+            return found.contains { $0.listed == nil } ? (.brokenEntries, nil) : nil
+        }
+        guard let found = try connection.located(row, of: tier) else { return nil }
+        guard let located = found else { return (.brokenEntries, nil) }
+        if try whole(located, longest: configuration.inlineLimit) != nil { return nil }
+        let isMissing = located.body.isFile && !files.isThere(located.digest.text)
+        return (isMissing ? .missingFiles : .damagedBodies, located.body.id)
+    }
+
+    /// Returns the fault of an entry after reading it again under the write lock, because another process may have
+    /// evicted or replaced it.
+    ///
+    /// - Parameter removes: whether to remove a damaged entry.
+    func confirmedFault(
+        of row: Int, in tier: DiskTable, removes: Bool
+    ) throws(StoreError) -> VerifyReport.Fault? {
+        let confirmed = try perform { index throws(StoreError) -> VerifyReport.Fault? in
+            guard removes else {
+                return try index.maintain { connection throws(StoreError) in
+                    try fault(of: row, in: tier, on: connection)?.kind
+                }
             }
             return try index.write { transaction throws(StoreError) in
-                let found = try transaction.connection.wrongRows()
-                try transaction.repair(found)
-                return found
+                guard let found = try fault(of: row, in: tier, on: transaction.connection) else { return nil }
+                try transaction.removeRow(tier, row)
+                if let body = found.body { try transaction.spoil(body) }
+                return found.kind
             }
         }
-        report.brokenEntries = rows.broken.values.reduce(rows.links) { $0 + $1.count }
-        report.wrongReferences = rows.references
-        report.wrongSums = rows.sums.count
-        report.isRepaired = repairs && !report.isClean
-    }
-
-    private mutating func verifyBodies(of tier: DiskTable) throws(StoreError) {
-        var after = Int.min
-        while true {
-            let start = after
-            let page = try store.perform { index throws(StoreError) in
-                try index.connection.bodies(of: tier, after: start, limit: 256)
-            }
-            guard let last = page.last else { return }
-            after = last.row
-            for entry in page {
-                report.bodiesChecked += 1
-                let located = try store.perform { index throws(StoreError) in
-                    try index.connection.located(entry.row, of: tier, entry.digest)
-                }
-                // It was removed or replaced after the page was read.
-                guard let located else { continue }
-                if try store.whole(located, longest: store.configuration.inlineLimit) != nil { continue }
-                let isMissing = located.body.isFile && access(store.files.path(entry.digest.text), F_OK) != 0
-                guard try store.confirmDamage(located, tier: tier, removes: repairs) else { continue }
-                if isMissing { report.missingFiles += 1 } else { report.damagedBodies += 1 }
-            }
-        }
-    }
-
-    private mutating func verifyFiles() throws(StoreError) {
-        let files = store.files
-        let foreign = files.foreign()
-        report.foreignFiles = foreign.others
-        report.orphanFiles = foreign.false.count
-        if repairs {
-            for path in foreign.false { BodyFiles.delete(path) }
-            store.notes.note(.originals) { $0.corrupt += foreign.false.count }
-        }
-        for prefix in BodyFiles.prefixes {
-            for digest in files.bodies(in: prefix) where !foreign.false.contains(files.path(digest)) {
-                let repairs = repairs
-                let isOrphan = try store.perform { index throws(StoreError) in
-                    if try index.connection.isNamed(digest) { return false }
-                    // Checked again under the write lock: a file renamed in but not committed yet is not orphaned.
-                    return try index.maintain { connection throws(StoreError) in
-                        let isOrphan = try !connection.isNamed(digest) && files.isThere(digest)
-                        if isOrphan, repairs { files.remove(digest) }
-                        return isOrphan
-                    }
-                }
-                if isOrphan { report.orphanFiles += 1 }
-            }
-        }
-        let abandoned = files.abandoned(after: store.configuration.graceSeconds)
-        report.abandonedFiles = abandoned.count
-        if repairs {
-            for path in abandoned { unlink(path) }
-            files.removeSetAside()
-        }
+        if confirmed != nil, removes { notes.note(tier) { $0.corrupt += 1 } }
+        return confirmed
     }
 }
 
 extension DiskIndex {
-    /// Whether SQLite finds its own structure damaged; repairing sets the database aside and starts an empty one.
-    fileprivate func isDamaged(repair: Bool) throws(StoreError) -> Bool {
-        var isDamaged = false
+    /// Returns whether SQLite reports damage in the database's own structure.
+    fileprivate func isUnreadable() throws(StoreError) -> Bool {
         do throws(StoreError) {
             let found = try connection.first("PRAGMA quick_check(1)") { $0.text(0) } ?? ""
-            isDamaged = found != "ok"
-            // quick_check reports read errors as text, in several forms that damage has too.
-            if isDamaged, try !connection.isReadable {
-                throw StoreError(.io, "the index cannot be read: \(found.prefix(200))", path: path)
-            }
+            if found == "ok" { return false }
+            // `quick_check` reports read errors as text in several forms, which damage can have too.
+            if try connection.isReadable { return true }
+            throw StoreError(.io, "the index cannot be read: \(found.prefix(200))", path: path)
         } catch {
             guard error.code == .damaged else { throw error }
-            isDamaged = true
+            return true
         }
-        if isDamaged, repair { try rebuild() }
-        return isDamaged
     }
-}
-
-/// Rows that are inconsistent.
-private struct WrongRows: Sendable {
-    /// Rows of each tier that no look-up can return.
-    var broken: [DiskTable: [Int]] = [:]
-    /// Links that are missing, or that no entry needs.
-    var links = 0
-    /// Bodies whose number of entries is wrong.
-    var references = 0
-    /// Tiers whose sums are wrong.
-    var sums: [DiskTable] = []
 }
 
 extension SQLiteConnection {
-    fileprivate func bodies(
-        of tier: DiskTable, after start: Int, limit: Int
-    ) throws(StoreError) -> [(row: Int, digest: DigestKey)] {
-        let query =
+    /// Queries for missing and unneeded links, for bodies with a wrong entry count and for tiers with wrong sums.
+    private static let contradictions =
+        [
+            "SELECT source, digest FROM records EXCEPT SELECT source, digest FROM links",
+            """
+            SELECT 1 FROM links \
+            WHERE digest NOT IN (SELECT digest FROM records) AND digest NOT IN (SELECT original FROM variants)
+            """,
+            """
+            SELECT 1 FROM bodies LEFT JOIN (SELECT body, count(*) AS count FROM \
+            (SELECT body FROM variants UNION ALL SELECT id FROM originals) GROUP BY body) ON body = id \
+            WHERE entries <> ifnull(count, 0)
+            """,
+        ]
+        + DiskTable.allCases.map {
+            """
+            SELECT 1 FROM tiers WHERE name = '\($0.rawValue)' AND (entries, bytes) <> \
+            (SELECT count(*), CAST(total(size) AS INTEGER) FROM \($0.rawValue))
+            """
+        }
+
+    /// Returns whether the rows of the index contradict each other. Uses one statement, so that no other process writes
+    /// in between.
+    fileprivate func contradictsItself() throws(StoreError) -> Bool {
+        let conditions = Self.contradictions.map { "EXISTS (\($0))" }
+        return try first("SELECT \(conditions.joined(separator: " OR "))") { $0.integer(0) != 0 } ?? false
+    }
+
+    /// Returns the body of a row: nil if the row is missing, `.some(nil)` if it has no body.
+    fileprivate func located(_ row: Int, of tier: DiskTable) throws(StoreError) -> DiskStore.Located?? {
+        let table =
             tier == .originals
-            ? "SELECT id, digest FROM originals JOIN bodies USING (id) WHERE id > ?1 ORDER BY id LIMIT ?2"
-            : "SELECT id, digest FROM variants WHERE id > ?1 ORDER BY id LIMIT ?2"
-        return try rows(query, .integer(start), .integer(limit)) { (row: $0.integer(0), digest: $0.digestKey(1)) }
-            .compactMap { row in row.digest.map { (row.row, $0) } }
-    }
-
-    /// No entry is charged that much, and sums of such sizes would overflow.
-    private static let isSizeWrong = "size NOT BETWEEN 1 AND 1 << 44"
-    private static let missingLinks = "SELECT source, digest FROM records EXCEPT SELECT source, digest FROM links"
-    private static let unneededLinks = """
-        digest NOT IN (SELECT digest FROM records) AND digest NOT IN (SELECT original FROM variants)
-        """
-    /// Bodies whose stored number of entries is wrong.
-    private static let references = """
-        SELECT id, ifnull(count, 0) AS count FROM bodies LEFT JOIN (SELECT body, count(*) AS count FROM \
-        (SELECT body FROM variants UNION ALL SELECT id FROM originals) GROUP BY body) ON body = id \
-        WHERE entries <> ifnull(count, 0)
-        """
-
-    fileprivate func wrongRows() throws(StoreError) -> WrongRows {
-        var wrong = WrongRows()
-        wrong.broken[.originals] = try rows(
+            ? "originals AS entry LEFT JOIN bodies ON bodies.id = entry.id"
+            : """
+            variants AS entry LEFT JOIN bodies ON bodies.id = body AND bodies.digest = entry.digest \
+            AND length(key) = 32 AND length(original) = 32
             """
-            SELECT originals.id FROM originals LEFT JOIN bodies USING (id) \
-            WHERE digest IS NULL OR length(digest) <> 32 OR \(Self.isSizeWrong)
-            """
-        ) { $0.integer(0) }
-        wrong.broken[.variants] = try rows(
-            """
-            SELECT variants.id FROM variants LEFT JOIN bodies ON bodies.id = body AND bodies.digest = variants.digest \
-            WHERE bodies.id IS NULL OR length(key) <> 32 OR length(original) <> 32 \
-            OR \(Self.isSizeWrong)
-            """
-        ) { $0.integer(0) }
-        wrong.broken[.records] =
-            try recordRows("", []).filter { $0.listed == nil }.map(\.id)
-            + rows("SELECT id FROM records WHERE \(Self.isSizeWrong)") { $0.integer(0) }
-        let links = try first(
-            """
-            SELECT (SELECT count(*) FROM (\(Self.missingLinks))) + (SELECT count(*) FROM links WHERE \(Self.unneededLinks)), \
-            (SELECT count(*) FROM (\(Self.references)))
-            """
-        ) { (links: $0.count(0), references: $0.count(1)) }
-        wrong.links = links?.links ?? 0
-        wrong.references = links?.references ?? 0
-        for tier in DiskTable.allCases {
-            let isWrong = try first(
-                """
-                SELECT 1 FROM tiers WHERE name = ?1 AND (entries, bytes) <> \
-                (SELECT count(*), CAST(total(size) AS INTEGER) FROM \(tier.rawValue))
-                """, .text(tier.rawValue)
-            ) { _ in true }
-            if isWrong == true { wrong.sums.append(tier) }
+        return try first(
+            "SELECT cost, bodies.digest, data, \(IndexTransaction.bodyColumns) FROM \(table) WHERE entry.id = ?1",
+            .integer(row)
+        ) { found in
+            found.digestKey(1).map { digest in
+                DiskStore.Located(
+                    row: row, digest: digest, cost: found.real(0), body: IndexTransaction.StoredBody(found, at: 3),
+                    bytes: found.blob(2))
+            }
         }
-        return wrong
-    }
-
-    /// Corrects links and numbers of entries; removes bodies without an entry.
-    fileprivate func repairLinksAndReferences() throws(StoreError) {
-        try run("INSERT INTO links (source, digest) \(Self.missingLinks)")
-        try run("DELETE FROM links WHERE \(Self.unneededLinks)")
-        for body in try rows(Self.references, read: { (id: $0.integer(0), count: $0.integer(1)) }) {
-            try run("UPDATE bodies SET entries = ?2 WHERE id = ?1", .integer(body.id), .integer(body.count))
-        }
-        try run("INSERT OR IGNORE INTO discarded SELECT digest FROM bodies WHERE entries = 0 AND data IS NULL")
-        try run("DELETE FROM bodies WHERE entries = 0")
-    }
-}
-
-extension IndexTransaction {
-    fileprivate func repair(_ wrong: WrongRows) throws(StoreError) {
-        for (tier, rows) in wrong.broken {
-            for row in rows { try connection.run("DELETE FROM \(tier.rawValue) WHERE id = ?1", .integer(row)) }
-        }
-        try connection.repairLinksAndReferences()
-        for tier in DiskTable.allCases { try takeSums(of: tier) }
     }
 }

@@ -1,37 +1,37 @@
 import HTTPCaching
 
-/// Encodes header fields, selecting fields and media details as blobs of the index: as lists of texts.
+/// Encodes header fields, selecting fields and media details as blobs for the index, in the form of lists of strings.
 ///
-/// A blob is the number of texts; for each text its length in bytes and its UTF-8, or `absent` if there is none; and
-/// the CRC-32C of all bytes before. Numbers are 32 bits, little-endian.
+/// A blob consists of the number of strings; the length in bytes and the UTF-8 of each string, or `absent` for nil; and
+/// the CRC-32C of all previous bytes. Numbers are 32 bits, little-endian.
 enum EntryCoding {
     private static let absent = UInt32.max
 
-    /// Name and value of each field, in order.
+    /// Encodes the name and value of each header field, in order.
     static func encode(_ fields: [HeaderField]) -> [UInt8] { encode(fields.flatMap { [$0.name, $0.value] }) }
 
-    /// Name and value of each field, sorted by name, so that equal selections are equal blobs.
+    /// Encodes the name and value of each selecting field, sorted by name, so that equal selections are equal blobs.
     static func encode(_ selecting: [String: String?]) -> [UInt8] {
         encode(selecting.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] })
     }
 
-    /// The numbers of a media description that have no columns, in decimal digits.
+    /// Encodes the numbers of a media description that have no columns, in decimal digits.
     static func encode(_ details: [Int]) -> [UInt8] { encode(details.map { "\($0)" }) }
 
-    /// nil if the blob is damaged.
+    /// Decodes header fields; nil if the blob is damaged.
     static func fields(_ blob: [UInt8]) -> [HeaderField]? {
         pairs(blob)?.map { HeaderField($0.name, $0.value ?? "") }
     }
 
-    /// nil if the blob is damaged.
+    /// Decodes selecting fields; nil if the blob is damaged.
     static func selecting(_ blob: [UInt8]) -> [String: String?]? {
         pairs(blob).map { Dictionary($0.map { ($0.name, $0.value) }) { first, _ in first } }
     }
 
-    /// nil if the blob is damaged.
+    /// Decodes media details; nil if the blob is damaged.
     static func details(_ blob: [UInt8]) -> [Int]? { texts(blob)?.map { $0.flatMap { Int($0) } ?? 0 } }
 
-    /// Any texts, in order.
+    /// Encodes arbitrary strings, in order.
     static func encode(_ texts: [String?]) -> [UInt8] {
         var bytes: [UInt8] = []
         func append(_ number: UInt32) { withUnsafeBytes(of: number.littleEndian) { bytes.append(contentsOf: $0) } }
@@ -49,7 +49,7 @@ enum EntryCoding {
         return stride(from: 0, to: texts.count, by: 2).map { (texts[$0] ?? "", texts[$0 + 1]) }
     }
 
-    /// nil if the blob is damaged.
+    /// Decodes strings; nil if the blob is damaged.
     static func texts(_ blob: [UInt8]) -> [String?]? {
         var rest = blob[...]
         func number() -> UInt32? {

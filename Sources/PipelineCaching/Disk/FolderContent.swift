@@ -1,21 +1,22 @@
 import Glibc
 
-/// What a folder given as a cache contains, judged by names, kinds and sizes of files; nothing is written. The index is
-/// read only through SQLite, because closing the file of a cache in use would release SQLite's locks on it.
+/// The kind of content in a folder that was given as a cache. It is determined from the names, kinds and sizes of
+/// files, without writing. The index is read only through SQLite, because closing a file of a cache that is in use
+/// would release SQLite's locks on it.
 package enum FolderContent: Sendable, Hashable {
     case missing
     /// A file, a path below a file, or a dangling link.
     case notAFolder
-    /// Nothing but `lost+found`, as at the root of a new file system.
+    /// An empty folder. It may contain `lost+found`, like the root of a new file system.
     case empty
-    /// Only some of the files that a new cache starts with: its creation was interrupted.
+    /// Some of the files that a new cache starts with. Its creation was interrupted.
     case unfinished
-    /// A cache, whatever other files it contains.
+    /// A cache, which may contain other files as well.
     case cache
-    /// Not a cache; contains at least this file, whose name may be one that a cache uses.
+    /// A folder that is not a cache, because it contains at least this file. Its name may be a name that a cache uses.
     case foreign(String)
 
-    /// The files that a cache has before it has its tables.
+    /// The files that a cache has before its tables exist.
     private static let firstFiles: Set<String> = [
         "cache.sqlite", "cache.sqlite-wal", "cache.sqlite-shm", "cache.sqlite-journal", "rebuild.lock",
     ]
@@ -25,6 +26,8 @@ package enum FolderContent: Sendable, Hashable {
     ]).union(DiskSchema.formerFiles)
     private static let folders: Set<String> = ["bodies", "temporary", "batches"]
 
+    /// Determines the content of a folder.
+    ///
     /// - Throws: `.unavailable` if the folder cannot be read.
     package init(_ folder: String) throws(StoreError) {
         var info = stat()
@@ -53,7 +56,8 @@ package enum FolderContent: Sendable, Hashable {
             var info = stat()
             return own.contains(name) && lstat("\(folder)/\(name)", &info) == 0 ? Int(info.st_size) : nil
         }
-        // Every cache has these from its creation on. One of them may have been lost since; one alone proves nothing.
+        // Every cache has these files from its creation. One of them may have been lost since then, and one alone
+        // proves nothing.
         let isLocked = size("rebuild.lock") == 0
         let hasGeneration = size("generation") == GenerationPage.length
         let hasIndex = size("cache.sqlite") ?? 0 > 0
@@ -62,20 +66,21 @@ package enum FolderContent: Sendable, Hashable {
         if let foreign { return .foreign(foreign) }
         guard let first = own.min() else { return .empty }
         if isLocked, own.contains("bodies") { return .cache }
-        // An interrupted creation leaves only empty files; another program's file of that name has content.
+        // An interrupted creation leaves only empty files. A different program's file with the same name has content.
         let isBegun = own.isSubset(of: firstFiles) && (isLocked || own.allSatisfy { size($0) == 0 })
         return isBegun ? .unfinished : .foreign(first)
     }
 
-    /// Whether a file is an SQLite database with the application id of our indexes, which is at offset 68 of the header
-    /// (https://www.sqlite.org/fileformat.html#the_database_header).
+    /// Returns whether a file is an SQLite database with the application ID of our indexes, which is at offset 68 of
+    /// the header (https://www.sqlite.org/fileformat.html#the_database_header).
     private static func isIndex(_ path: String) -> Bool {
         guard let header = SQLiteConnection.header(of: path) else { return false }
         let application = header[68..<72].reduce(0) { $0 << 8 | Int($1) }
         return application == DiskSchema.applicationID || application == DiskSchema.formerApplicationID
     }
 
-    /// Whether a name is one of the cache's. A folder in place of a file, or a file in place of a folder, is not.
+    /// Returns whether a name belongs to a cache. A folder in place of a file, or a file in place of a folder, does
+    /// not.
     private static func isOwn(_ name: String, in folder: String) -> Bool {
         let isFile = files.contains(name)
         guard isFile || folders.contains(name) else { return false }

@@ -1,15 +1,15 @@
 import Glibc
 import Synchronization
 
-/// The connection a look-up uses: a read connection, or the write connection while the index's lock is held.
+/// The connection for a look-up: a read connection, or the write connection while the index's lock is held.
 struct IndexView {
     let connection: SQLiteConnection
     let notes: LookupNotes
-    /// The index, to remove damaged rows; nil on a read connection.
+    /// The index, which can remove damaged rows; nil on a read connection.
     let index: DiskIndex?
     /// Removes a damaged row and counts it.
     ///
-    /// - Throws: `.damaged` on a read connection; the look-up is then repeated under the index's lock.
+    /// - Throws: `.damaged` on a read connection. The look-up is then repeated under the index's lock.
     func removeDamaged(_ tier: DiskTable, row: Int) throws(StoreError) {
         guard let index else { throw StoreError(.damaged, "a row of the index is damaged", path: connection.path) }
         notes.note(tier) { $0.corrupt += 1 }
@@ -17,12 +17,12 @@ struct IndexView {
     }
 }
 
-/// A pool of read connections. Look-ups on them do not wait for stores, evictions, purges or checkpoints, because WAL
-/// readers are not blocked by the writer (sqlite.org/wal.html).
+/// A pool of read connections. Look-ups on them do not wait for stores, evictions, purges or checkpoints, because the
+/// writer does not block WAL readers (sqlite.org/wal.html).
 final class IndexReaders: Sendable {
     struct Reader: Sendable {
         let connection: SQLiteConnection
-        /// Inode of the database file it has open.
+        /// The inode of the open database file.
         fileprivate let inode: UInt64
     }
 
@@ -31,7 +31,7 @@ final class IndexReaders: Sendable {
         var isClosed = false
     }
 
-    /// Idle connections kept, and the page cache of each in kilobytes.
+    /// The maximum number of idle connections, and the page cache of each in kilobytes.
     private static let (most, cachedKilobytes) = (8, 4096)
     private let path: String
     private let state = Mutex(State())
@@ -40,7 +40,7 @@ final class IndexReaders: Sendable {
 
     deinit { close() }
 
-    /// A connection to the database file that is at `path` now; nil if it cannot be opened, or after `close()`.
+    /// Returns a connection to the database file that is now at `path`; nil if it cannot be opened, or after `close()`.
     func take() -> Reader? {
         var info = stat()
         guard lstat(path, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return nil }
@@ -60,7 +60,7 @@ final class IndexReaders: Sendable {
     }
 
     private func open(_ inode: UInt64) -> Reader? {
-        // Not reported: the caller falls back to the write connection, which reports the error.
+        // The error is not reported: the caller falls back to the write connection, which reports it.
         guard let connection = try? SQLiteConnection(reading: path) else { return nil }
         var info = stat()
         guard (try? connection.isOurs(cachedKilobytes: Self.cachedKilobytes)) == true, lstat(path, &info) == 0,
@@ -81,7 +81,7 @@ final class IndexReaders: Sendable {
         if !isKept { reader.connection.close() }
     }
 
-    /// Closes the idle connections; those in use are closed when they are given back.
+    /// Closes the idle connections. Connections in use are closed when they are returned.
     func close() {
         let idle = state.withLock { state -> [Reader] in
             state.isClosed = true
@@ -93,7 +93,7 @@ final class IndexReaders: Sendable {
 }
 
 extension SQLiteConnection {
-    /// Configures a read connection; returns whether the database is an index of this version.
+    /// Configures a read connection. Returns whether the database is an index of this version.
     fileprivate func isOurs(cachedKilobytes: Int) throws(StoreError) -> Bool {
         try execute(
             "PRAGMA mmap_size=0; PRAGMA trusted_schema=OFF; PRAGMA query_only=ON; PRAGMA cache_size=-\(cachedKilobytes)"

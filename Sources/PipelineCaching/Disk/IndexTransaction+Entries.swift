@@ -1,13 +1,13 @@
 import HTTPCaching
 
-/// Inserting and removing entries.
+/// Insertion and removal of entries.
 extension IndexTransaction {
     // MARK: Inserting
 
-    /// Stores a record, replacing the one with the same source and selecting fields. A body that only the replaced
-    /// record named is removed, unless the digest is the same.
+    /// Stores a record, replacing the record with the same source and selecting fields. A body that only the replaced
+    /// record refers to is removed, unless the digest is the same.
     ///
-    /// - Returns: whether it is stored now.
+    /// - Returns: whether the record is stored now.
     func replace(_ record: OriginalRecord) throws(StoreError) -> Bool {
         guard let digest = DigestKey(record.digest) else {
             throw StoreError(.invalid, "not a digest of 64 hexadecimal digits: \(record.digest.prefix(80))")
@@ -25,7 +25,7 @@ extension IndexTransaction {
             accesses = former.accesses + (index.notes.takeAccess(.records, row: former.id)?.count ?? 0)
         }
         let size = DiskTable.overhead + record.source.utf8.count + fields.count + selecting.count
-        // Losing a record makes its body and validators useless, so its cost is that of a fetch.
+        // Without its record, a body and its validators are useless, so losing a record costs as much as a fetch.
         let place = try admit(
             .records, GhostKey(text: record.source, selecting: selecting), size: size, cost: 30, accesses: accesses)
         var isKept = false
@@ -53,16 +53,17 @@ extension IndexTransaction {
                 ])
             let row = connection.lastInsertedRow
             try link(record.source, digest)
-            // The record itself is removed if its response is older than all that are kept.
+            // The record itself is removed if its response is older than all kept responses.
             isKept = try !removeOldSelections(of: record.source).contains(row)
         }
         if let former = former?.digest, former != digest || place == nil { try removeUnrecorded(former) }
         return isKept
     }
 
-    /// Removes all but the most recent selections of a source, lest an origin with a broad `Vary` fill the tier.
+    /// Removes all but the most recent selections of a source. Otherwise, an origin with a broad `Vary` could fill the
+    /// tier.
     ///
-    /// - Returns: the rows that were removed.
+    /// - Returns: the removed rows.
     private func removeOldSelections(of source: String) throws(StoreError) -> [Int] {
         let old = try connection.rows(
             "SELECT id FROM records WHERE source = ?1 ORDER BY response_time DESC LIMIT -1 OFFSET ?2", .text(source),
@@ -107,8 +108,10 @@ extension IndexTransaction {
             """, values: place.values + [.integer(body)])
     }
 
-    /// - Parameter source: linked with the original, if given.
-    /// - Returns: whether it was stored.
+    /// Adds a variant.
+    ///
+    /// - Parameter source: a source to link with the original, if any.
+    /// - Returns: whether the variant was stored.
     func addVariant(
         _ entry: VariantEntry, _ bytes: [UInt8], _ incoming: DiskStore.IncomingBody, source: String?
     ) throws(StoreError) -> Bool {
@@ -156,9 +159,9 @@ extension IndexTransaction {
         let id: Int
         let entry: EvictionEntry
         let priority: Double
-        /// Identifies the entry after it was evicted.
+        /// The key that identifies the entry after its eviction.
         let key: GhostKey?
-        /// The body of an original or a variant.
+        /// The ID of the body of an original or a variant.
         let body: Int?
         /// The original that a record or a variant belongs to; nil if its column is damaged.
         let original: DigestKey?
@@ -187,7 +190,7 @@ extension IndexTransaction {
         }
     }
 
-    /// Removes a row, if it is there, and what depends on it: its body, its bytes in the budget, unneeded links.
+    /// Removes a row if it exists, together with its body, its bytes in the budget and unneeded links.
     func removeRow(_ tier: DiskTable, _ id: Int) throws(StoreError) {
         if let found = try connection.first(
             tier.sql.row, .integer(id), read: { Leaving(tier, $0) })
@@ -205,7 +208,7 @@ extension IndexTransaction {
         if row.tier == .records { try removeUnrecorded(original) } else { try removeUnneededLinks(of: original) }
     }
 
-    /// Removes an original's body and links if no record names it any more.
+    /// Removes an original's body and links if no record refers to it any more.
     func removeUnrecorded(_ original: DigestKey) throws(StoreError) {
         if try isRecorded(original) { return }
         let body = try connection.first(

@@ -3,11 +3,11 @@ import Synchronization
 
 /// Budgets, eviction queues and ghost entries.
 extension IndexTransaction {
-    /// One tier within a transaction.
+    /// The state of a tier within a transaction.
     struct TierState {
         var entries = 0
         var bytes = 0
-        /// The serial number of the last ghost entry, and the number up to which ghost entries have expired.
+        /// The serial number of the last ghost entry, and the serial number up to which ghost entries have expired.
         var ghostSerial = 0
         var ghostFloor = 0
         var insertions = 0
@@ -15,7 +15,7 @@ extension IndexTransaction {
         var isChanged = false
     }
 
-    /// A row's place in the eviction queue.
+    /// A row's position in the eviction queue.
     struct QueuePlace {
         var size: Int
         var cost: Double
@@ -24,32 +24,30 @@ extension IndexTransaction {
         var priority: Double
         var lastAccess: Double
 
-        /// Values for the columns `size` to `last_access`, in that order.
+        /// The values for the columns `size` to `last_access`, in that order.
         var values: [SQLiteValue] {
             [.integer(size), .real(cost), .integer(accesses), .real(clock), .real(priority), .real(lastAccess)]
         }
     }
 
-    func budget(of tier: DiskTable) -> Int { index.budgets[tier] }
-
-    /// Makes room for `size` bytes and returns the new entry's place in the queue; the caller inserts its row next.
+    /// Makes room for `size` bytes and returns the new entry's position in the queue. The caller inserts its row next.
     ///
     /// - Parameters:
-    ///   - key: identifies the entry after it was evicted.
-    ///   - accesses: access count of the entry it replaces.
-    /// - Returns: nil if it is larger than the whole budget, counted as refused, or if all entries are worth more,
-    ///   counted as inserted and evicted.
+    ///   - key: identifies the entry after its eviction.
+    ///   - accesses: the access count of the entry that it replaces.
+    /// - Returns: nil if the entry is larger than the complete budget, which counts as refused, or if all other entries
+    ///   are worth more, which counts as inserted and evicted.
     func admit(
         _ tier: DiskTable, _ key: GhostKey, size: Int, cost: Double, accesses: Int = 0
     ) throws(StoreError) -> QueuePlace? {
-        let budget = budget(of: tier)
+        let budget = index.budgets[tier]
         guard size <= budget else {
             index.notes.note(tier) { $0.refused += 1 }
             return nil
         }
         let now = SystemClock.unix.seconds
         var entry = EvictionEntry(size: size, cost: cost)
-        policies[tier].admit(&entry, wasEvicted: try isGhost(tier, key), now: now)
+        policies[tier].admit(&entry, wasEvicted: try isGhost(tier, key))
         entry.uses = max(entry.uses, UInt8(clamping: accesses))
         let priority = policies[tier].priority(of: entry)
         tiers[tier].insertions += 1
@@ -67,9 +65,9 @@ extension IndexTransaction {
             size: size, cost: cost, accesses: Int(entry.uses), clock: entry.since, priority: priority, lastAccess: now)
     }
 
-    /// Evicts at most `limit` entries from a tier while it holds more than these entries or bytes.
+    /// Evicts at most `limit` entries from a tier while it contains more than this number of entries or bytes.
     ///
-    /// - Returns: how many entries were evicted.
+    /// - Returns: the number of evicted entries.
     @discardableResult
     func evict(_ tier: DiskTable, entries: Int, bytes: Int, atMost limit: Int) throws(StoreError) -> Int {
         for evicted in 0..<limit {
@@ -79,7 +77,7 @@ extension IndexTransaction {
         return limit
     }
 
-    /// Evicts the entry at the front of the queue; one accessed since it was queued moves back first.
+    /// Evicts the entry at the front of the queue. An entry that was accessed since it was queued moves back first.
     ///
     /// - Returns: false if no entry has this priority or a lower one.
     private func evictOne(_ tier: DiskTable, upTo limit: Double) throws(StoreError) -> Bool {
@@ -106,13 +104,10 @@ extension IndexTransaction {
         }
     }
 
-    /// Recomputes a tier's sums from its rows, once per tier after opening: wrong sums could refuse every new entry.
+    /// Recomputes a tier's sums from its rows, once per tier after opening, because wrong sums could refuse every new
+    /// entry.
     private func recount(_ tier: DiskTable) throws(StoreError) {
-        if index.recounted.insert(tier).inserted { try takeSums(of: tier) }
-    }
-
-    /// Recomputes the sums of a tier from its rows.
-    func takeSums(of tier: DiskTable) throws(StoreError) {
+        guard index.recounted.insert(tier).inserted else { return }
         let sums = try connection.first("SELECT count(*), total(size) FROM \(tier.rawValue)") {
             (entries: $0.count(0), bytes: $0.real(1))
         }
@@ -130,9 +125,9 @@ extension IndexTransaction {
 
     // MARK: Ghost entries
 
-    /// Counts an eviction, remembers the key, and advances the policy's clock.
+    /// Counts an eviction, records the key, and advances the policy's clock.
     ///
-    /// - Parameter newcomers: entries that will stay but are not counted yet.
+    /// - Parameter newcomers: the number of entries that will stay but are not counted yet.
     private func noteEviction(
         _ tier: DiskTable, _ entry: EvictionEntry, _ key: GhostKey, newcomers: Int
     ) throws(StoreError) {
@@ -140,7 +135,6 @@ extension IndexTransaction {
         tiers[tier].evictions += 1
         tiers[tier].ghostSerial += 1
         tiers[tier].isChanged = true
-        guard policies[tier].remembersEvicted else { return }
         let serial = tiers[tier].ghostSerial
         tiers[tier].ghostFloor = max(tiers[tier].ghostFloor, serial - tiers[tier].entries - newcomers)
         try connection.run(
@@ -152,8 +146,9 @@ extension IndexTransaction {
     /// The number of evictions after which expired ghost entries are deleted from a part of the table.
     private static let ghostStep = 64
 
-    /// Deletes expired ghost entries in the next part of the hash range. A part has about `ghostStep` valid ones, so
-    /// that the table holds at most twice as many rows as are valid, and a deletion touches neighbouring rows.
+    /// Deletes expired ghost entries in the next part of the hash range. A part contains about `ghostStep` valid
+    /// entries. The table therefore contains at most twice as many rows as valid entries, and a deletion touches
+    /// adjacent rows.
     private func deleteGhosts(_ tier: DiskTable) throws(StoreError) {
         let state = tiers[tier]
         let parts = max(1, (state.ghostSerial - state.ghostFloor) / Self.ghostStep)
@@ -168,7 +163,7 @@ extension IndexTransaction {
 
     private func isGhost(_ tier: DiskTable, _ key: GhostKey) throws(StoreError) -> Bool {
         let state = tiers[tier]
-        guard policies[tier].remembersEvicted, state.ghostSerial > state.ghostFloor else { return false }
+        guard state.ghostSerial > state.ghostFloor else { return false }
         return try connection.first(
             "SELECT 1 FROM ghosts WHERE tier = ?1 AND hash = ?2 AND serial > ?3", .integer(tier.number),
             .integer(key.hash), .integer(state.ghostFloor)
@@ -176,7 +171,7 @@ extension IndexTransaction {
     }
 }
 
-/// Bytes that the tables of a folder may hold, as this process has it.
+/// The budgets in bytes of a folder's tables, as used by this process.
 final class DiskBudgets: Sendable {
     private let bytes: Mutex<PerTier<Int>>
 

@@ -5,17 +5,17 @@ final class IndexTransaction {
     let index: DiskIndex
     let connection: SQLiteConnection
     let files: BodyFiles
-    /// The state of the tiers, as this transaction leaves them.
+    /// The state of the tiers at the current point in this transaction.
     var tiers = PerTier { _ in TierState() }
-    var policies: PerTier<any EvictionPolicy>
-    /// Work that began before this generation may store nothing.
+    var policies: PerTier<GreedyDualSizeFrequency>
+    /// The generation before which all work is invalid.
     private var floor: UInt64 = 0
-    /// Generation of the last purge by name.
+    /// The generation of the last purge by name.
     private var lastPurge: UInt64 = 0
     private var hasPurged = false
-    /// Intent files of the bodies that this transaction renamed in.
+    /// The intent files of the bodies that this transaction has renamed.
     private(set) var intents: [String] = []
-    /// Whether body files wait to be deleted.
+    /// Whether body files are waiting to be deleted.
     private(set) var hasDiscarded = false
 
     init(_ index: DiskIndex, _ connection: SQLiteConnection) {
@@ -65,7 +65,7 @@ final class IndexTransaction {
                 """, .text(tier.rawValue), .integer(state.entries), .integer(state.bytes), .real(policies[tier].clock),
                 .integer(state.ghostSerial), .integer(state.ghostFloor))
         }
-        // Before the commit: a process that reads the new number finds the purge, or waits for it.
+        // Announce it before the commit: a process that reads the new number finds the purge, or waits for it.
         if hasPurged { try index.announce(try connection.generation()) }
     }
 
@@ -77,7 +77,7 @@ final class IndexTransaction {
 
     // MARK: Generations
 
-    /// Starts the next generation: the caller purges in this transaction.
+    /// Starts the next generation. The caller purges within this transaction.
     func nextGeneration() throws(StoreError) -> UInt64 {
         let next = try connection.generation() + 1
         try connection.run("UPDATE state SET value = ?1 WHERE name = 'generation'", .integer(Int(next)))
@@ -85,7 +85,7 @@ final class IndexTransaction {
         return next
     }
 
-    /// Starts the next generation and invalidates all work that began before it, under any name.
+    /// Starts the next generation and invalidates all earlier work, under any name.
     func voidWorkBegun() throws(StoreError) -> UInt64 {
         let generation = try nextGeneration()
         try raiseFloor(to: generation)
@@ -97,13 +97,13 @@ final class IndexTransaction {
         floor = max(floor, generation)
     }
 
-    /// Whether work that began at `generation` may still store something under these names.
+    /// Returns whether work that began at `generation` may still store entries under these names.
     ///
-    /// - Parameter source: one of them; nil if it is not known, and then any purge by selection counts.
+    /// - Parameter source: one of the names; nil if it is unknown. In that case, any purge by selection counts.
     func mayStore(_ names: [String], source: String?, generation: UInt64) throws(StoreError) -> Bool {
         guard generation >= floor else { return false }
         if generation >= lastPurge { return true }
-        for name in PurgeSelection.workInFlight.sources.union(names) {
+        for name in EntrySelection.workInFlight.sources.union(names) {
             let purged = try connection.first("SELECT generation FROM purges WHERE name = ?1", .text(name)) {
                 $0.generation(0)
             }
@@ -116,10 +116,10 @@ final class IndexTransaction {
         return !prefixes.contains { prefix in source.map { $0.utf8.starts(with: prefix.utf8) } ?? true }
     }
 
-    /// Seconds for which a purge is remembered by name. Work older than that is refused whatever it stores.
+    /// The number of seconds for which a purge is remembered by name. Older work is refused, whatever it stores.
     private static let purgeMemory = 3_600.0
 
-    /// Remembers a purge of these names.
+    /// Records a purge of these names.
     func remember(_ names: some Sequence<String>, _ generation: UInt64) throws(StoreError) {
         let now = SystemClock.unix.seconds
         for name in names {
@@ -139,12 +139,12 @@ final class IndexTransaction {
     struct StoredBody: Sendable, Equatable {
         var id: Int
         var length: Int
-        /// CRC-32C over the 32 bytes of its digest and the body, so that it matches no other entry.
+        /// The CRC-32C over the 32 bytes of its digest and the body, so that it matches no other entry.
         var checksum: UInt32
-        /// Whether it is a file instead of a column of its row.
+        /// Whether the body is a file instead of a column in its row.
         var isFile: Bool
 
-        /// Reads the four columns of `bodyColumns`, from `column` on.
+        /// Reads the four columns of `bodyColumns`, starting at `column`.
         init(_ row: SQLiteRow, at column: Int32) {
             id = row.integer(column)
             length = row.count(column + 1)
@@ -158,9 +158,10 @@ final class IndexTransaction {
 
     private static let bodyByDigest = "SELECT \(bodyColumns) FROM bodies WHERE \(DiskSchema.equal("digest", "?1"))"
 
-    /// Adds an entry to the body with these bytes, storing it if missing. The caller writes the entry's row.
+    /// Adds an entry to the body with these bytes, and stores the body if it is missing. The caller writes the entry's
+    /// row.
     ///
-    /// - Returns: the body's id.
+    /// - Returns: the body's ID.
     func retain(_ content: EntryBody, _ incoming: DiskStore.IncomingBody, in tier: DiskTable) throws(StoreError) -> Int
     {
         let stored = try connection.first(
@@ -172,7 +173,7 @@ final class IndexTransaction {
             return stored.id
         }
         if let stored {
-            // Two bodies with one digest cannot exist: the row is damaged.
+            // Two bodies cannot have the same digest, so the row is damaged.
             index.notes.note(tier) { $0.corrupt += 1 }
             try spoil(stored.id)
         }
@@ -202,7 +203,7 @@ final class IndexTransaction {
         incoming.temporary = nil
     }
 
-    /// Counts one entry less of a body, and removes the body with its last entry.
+    /// Decrements the entry count of a body, and removes the body with its last entry.
     func release(_ body: Int) throws(StoreError) {
         let found = try connection.first(
             "SELECT entries, digest, data IS NULL FROM bodies WHERE id = ?1", .integer(body)
@@ -228,7 +229,7 @@ final class IndexTransaction {
             (digest: $0.digestKey(0), isFile: $0.integer(1) != 0)
         }
         if let digest = found?.digest, found?.isFile == true { try discard(digest) }
-        // The row stays for as long as entries name its id, which must not be reused for another body.
+        // The row stays while entries refer to its ID, which must not be reused for a different body.
         try connection.run(
             "UPDATE bodies SET digest = randomblob(32), length = 0, checksum = 0, data = x'' WHERE id = ?1",
             .integer(body))

@@ -1,19 +1,19 @@
 import PipelineSupport
 import Synchronization
 
-/// Counters and accesses recorded in memory until a writer stores them in the index, so that a hit writes nothing.
+/// Records counters and accesses in memory until a writer stores them in the index, so that a hit does not write.
 final class LookupNotes: Sendable {
     struct Row: Sendable, Hashable {
         var tier: DiskTable
         var id: Int
     }
 
-    /// Accesses of a row that are not in its columns yet.
+    /// The accesses of a row that are not stored in its columns yet.
     struct Access: Sendable {
         var count = 0
         /// The eviction policy's clock at the last access.
         var clock = 0.0
-        /// Unix seconds of the last access.
+        /// The time of the last access in Unix seconds.
         var time = 0.0
 
         fileprivate mutating func add(_ other: Access) {
@@ -26,44 +26,41 @@ final class LookupNotes: Sendable {
     private struct State {
         var counters = PerTier { _ in StoreCounters() }
         var accesses: [Row: Access] = [:]
-        /// Copies of the index's policies as of its last transaction, for their clocks.
-        var policies: PerTier<any EvictionPolicy>
-        /// Unix seconds of the oldest note; 0 if there is none.
+        /// Copies of the index's policies after its last transaction, for their clocks.
+        var policies = PerTier { _ in GreedyDualSizeFrequency() }
+        /// The time of the oldest note in Unix seconds; 0 if there are no notes.
         var since = 0.0
     }
 
-    /// Seconds after which notes are stored even if they are few.
+    /// The number of seconds after which notes are stored even if they are few.
     private static let longest = 30.0
-    /// While the index cannot be written, the notes hold accesses of at most this many times `limit` rows.
+    /// The maximum number of rows with accesses, as a multiple of `limit`, while the index cannot be written.
     private static let mostBatches = 4
     private let limit: Int
-    private let state: Mutex<State>
+    private let state = Mutex(State())
     private let due = Atomic<Bool>(false)
-    /// How often a damaged database was set aside; read without the store's lock.
+    /// The number of times that a damaged database was set aside. It can be read without the store's lock.
     let rebuilds = Atomic<Int>(0)
 
-    /// - Parameter limit: rows with accesses at which the notes are due to be stored.
-    init(limit: Int, policy: any EvictionPolicy) {
-        self.limit = limit
-        state = Mutex(State(policies: PerTier { _ in policy }))
-    }
+    /// - Parameter limit: the number of rows with accesses at which the notes should be stored.
+    init(limit: Int) { self.limit = limit }
 
-    /// Whether the notes are many or old enough to be stored now.
+    /// Whether the notes are numerous or old enough to be stored now.
     var isDue: Bool { due.load(ordering: .relaxed) }
 
-    /// Counters not stored yet.
+    /// The counters that are not stored yet.
     var counters: PerTier<StoreCounters> { state.withLock { $0.counters } }
 
     func note(_ tier: DiskTable, _ change: (inout StoreCounters) -> Void) {
         update(at: SystemClock.unix.seconds) { change(&$0.counters[tier]) }
     }
 
-    /// Records an access of a row.
+    /// Records an access to a row.
     func use(_ tier: DiskTable, row: Int) {
         let now = SystemClock.unix.seconds
         update(at: now) { state in
             var entry = EvictionEntry(size: 1, cost: 1)
-            state.policies[tier].touch(&entry, uses: 1, now: now)
+            state.policies[tier].touch(&entry, uses: 1)
             let access = Access(count: 1, clock: entry.since, time: now)
             state.accesses[Row(tier: tier, id: row), default: Access()].add(access)
         }
@@ -80,7 +77,7 @@ final class LookupNotes: Sendable {
 
     // MARK: Storing
 
-    /// Takes the counters, to be stored by the transaction that begins.
+    /// Takes the counters, which the beginning transaction stores.
     func takeCounters() -> PerTier<StoreCounters> {
         state.withLock { state in
             defer { state.counters = PerTier { _ in StoreCounters() } }
@@ -88,12 +85,12 @@ final class LookupNotes: Sendable {
         }
     }
 
-    /// Puts counters back after their transaction failed.
+    /// Adds the counters back after their transaction failed.
     func add(_ counters: PerTier<StoreCounters>) {
         state.withLock { state in for tier in DiskTable.allCases { state.counters[tier].add(counters[tier]) } }
     }
 
-    /// Takes all accesses, in the order of their rows, so that rows of one page are written together.
+    /// Takes all accesses in the order of their rows, so that rows on one page are written together.
     func takeAccesses() -> [(row: Row, access: Access)] {
         due.store(false, ordering: .relaxed)
         let taken = state.withLock { state in
@@ -108,7 +105,7 @@ final class LookupNotes: Sendable {
         }
     }
 
-    /// Puts accesses back that could not be stored; drops them if there are too many.
+    /// Adds back accesses that could not be stored. Drops them if there are too many.
     func add(_ accesses: ArraySlice<(row: Row, access: Access)>) {
         state.withLock { state in
             guard state.accesses.count + accesses.count <= Self.mostBatches * limit else { return }
@@ -125,5 +122,5 @@ final class LookupNotes: Sendable {
     func dropAccesses() { state.withLock { $0.accesses = [:] } }
 
     /// Adopts the clocks after a transaction.
-    func update(_ policies: PerTier<any EvictionPolicy>) { state.withLock { $0.policies = policies } }
+    func update(_ policies: PerTier<GreedyDualSizeFrequency>) { state.withLock { $0.policies = policies } }
 }

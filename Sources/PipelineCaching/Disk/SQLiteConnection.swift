@@ -13,16 +13,16 @@ enum SQLiteValue {
     case null
 }
 
-/// The current row of a statement; valid only inside the closure that receives it.
+/// The current row of a statement. It is valid only within the closure that receives it.
 struct SQLiteRow {
     fileprivate let statement: OpaquePointer
 
     func integer(_ column: Int32) -> Int { Int(sqlite3_column_int64(statement, column)) }
 
-    /// A count, clamped so that sums and products of counts cannot overflow: the database has no checksums, so any bit
-    /// may be wrong.
+    /// Returns a count, clamped so that sums and products of counts cannot overflow. The database has no checksums, so
+    /// any bit may be wrong.
     func count(_ column: Int32) -> Int { min(max(0, integer(column)), 1 << 44) }
-    /// A count small enough to multiply two of them, such as the pixels of a side.
+    /// Returns a count that is small enough to multiply with another one, such as a width in pixels.
     func side(_ column: Int32) -> Int { min(count(column), Int(Int32.max)) }
 
     func real(_ column: Int32) -> Double { sqlite3_column_double(statement, column) }
@@ -34,38 +34,39 @@ struct SQLiteRow {
         return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
     }
 
-    /// Empty if the column does not hold a blob of 32 bytes.
+    /// Returns a digest; empty if the column does not contain a blob of 32 bytes.
     func digest(_ column: Int32) -> String { digestKey(column)?.text ?? "" }
 
-    /// nil if the column does not hold a blob of 32 bytes.
+    /// Returns a digest; nil if the column does not contain a blob of 32 bytes.
     func digestKey(_ column: Int32) -> DigestKey? {
         guard let start = sqlite3_column_blob(statement, column) else { return nil }
         return DigestKey(
             bytes: UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column))))
     }
 
-    /// nil for NULL.
+    /// Returns a blob; nil for NULL.
     func blob(_ column: Int32) -> [UInt8]? {
         if isNull(column) { return nil }
-        // The pointer comes first, because the call may convert the value; it is nil for an empty blob.
+        // Get the pointer first, because the call may convert the value. It is nil for an empty blob.
         guard let start = sqlite3_column_blob(statement, column) else { return [] }
         return Array(UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column))))
     }
 }
 
-/// One connection to one SQLite database. No other file calls SQLite to open or query one.
+/// A connection to an SQLite database. All calls that open or query a database are in this file.
 ///
-/// @unchecked Sendable because its owner keeps it under a lock: one thread at a time calls any of it. SQLite itself is
-/// opened without its own mutexes.
+/// `@unchecked Sendable` because its owner keeps it under a lock, so only one thread at a time calls it. SQLite itself
+/// is opened without its own mutexes.
 final class SQLiteConnection: @unchecked Sendable {
     let path: String
     private var handle: OpaquePointer?
     private var statements: [String: OpaquePointer] = [:]
-    /// Pages in the WAL after the last commit of this connection.
+    /// The number of pages in the WAL after the last commit of this connection.
     private let logged = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
-    /// Opens or creates the database; nothing of it is read yet. The WAL survives the last close: SQLite would delete
-    /// it by name, and if another process has set this database aside, that would be the WAL of its replacement.
+    /// Opens or creates the database without reading it. The WAL survives the last close. Otherwise, SQLite would
+    /// delete the WAL by name, and if another process has set this database aside, that name belongs to the WAL of its
+    /// replacement.
     convenience init(path: String, busyMilliseconds: Int32) throws(StoreError) {
         try self.init(path: path, flags: SQLITE_OPEN_CREATE, busyMilliseconds: busyMilliseconds)
     }
@@ -104,19 +105,19 @@ final class SQLiteConnection: @unchecked Sendable {
         handle = nil
     }
 
-    /// Disables the checkpoint on close, which leaves the WAL to the next process that opens the database.
+    /// Disables the checkpoint on close. The next process that opens the database finds the WAL.
     func keepLog() { database_keep_log(handle) }
 
     /// Whether the file could be opened only for reading.
     var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
 
-    /// Whether the open file is no longer the one at its path.
+    /// Whether the open file is no longer the file at its path.
     var hasMoved: Bool {
         var moved: CInt = 0
         return sqlite3_file_control(handle, nil, SQLITE_FCNTL_HAS_MOVED, &moved) == SQLITE_OK && moved != 0
     }
 
-    /// Whether the whole database file and its WAL can be read.
+    /// Whether the complete database file and its WAL can be read.
     var isReadable: Bool {
         [SQLITE_FCNTL_FILE_POINTER, SQLITE_FCNTL_JOURNAL_POINTER].allSatisfy { which in
             var file: UnsafeMutablePointer<sqlite3_file>?
@@ -131,8 +132,8 @@ final class SQLiteConnection: @unchecked Sendable {
         }
     }
 
-    /// The 100 bytes of a database's header; nil if the file is not a database. Takes no lock and opens no other file.
-    /// SQLite keeps the descriptor until its locks on the file are released elsewhere in this process.
+    /// Returns the 100 bytes of a database's header; nil if the file is not a database. Takes no lock and opens no
+    /// other file. SQLite keeps the descriptor until its locks on the file are released elsewhere in this process.
     static func header(of path: String) -> [UInt8]? {
         var handle: OpaquePointer?
         defer { sqlite3_close(handle) }
@@ -149,7 +150,7 @@ final class SQLiteConnection: @unchecked Sendable {
         return header
     }
 
-    /// Runs statements without values, ignoring any rows.
+    /// Runs statements without bound values. Ignores any rows.
     func execute(_ sql: String) throws(StoreError) {
         errno = 0
         let status = sqlite3_exec(handle, sql, nil, nil, nil)
@@ -157,13 +158,14 @@ final class SQLiteConnection: @unchecked Sendable {
     }
 
     /// Runs one statement.
-    /// - Returns: the number of rows it inserted, changed or deleted.
+    ///
+    /// - Returns: the number of rows that it inserted, changed or deleted.
     @discardableResult
     func run(_ sql: String, _ values: SQLiteValue...) throws(StoreError) -> Int {
         try run(sql, values: values)
     }
 
-    /// The same with a list of values.
+    /// Runs one statement with an array of values.
     @discardableResult
     func run(_ sql: String, values: [SQLiteValue]) throws(StoreError) -> Int {
         try step(sql, values) { _ in true }
@@ -178,7 +180,7 @@ final class SQLiteConnection: @unchecked Sendable {
         try rows(sql, values: values, read: read)
     }
 
-    /// The same with a list of values.
+    /// Returns the results of `read` for all rows of a statement with an array of values.
     func rows<Result>(
         _ sql: String, values: [SQLiteValue], read: (SQLiteRow) -> Result
     ) throws(StoreError) -> [Result] {
@@ -190,7 +192,7 @@ final class SQLiteConnection: @unchecked Sendable {
         return results
     }
 
-    /// The result of `read` for the first row; nil if there is none.
+    /// Returns the result of `read` for the first row; nil if there are no rows.
     func first<Result>(
         _ sql: String, _ values: SQLiteValue..., read: (SQLiteRow) -> Result
     ) throws(StoreError) -> Result? {
@@ -202,12 +204,12 @@ final class SQLiteConnection: @unchecked Sendable {
         return result
     }
 
-    /// Rows that statements of this connection have stepped over in full table scans.
+    /// The number of rows that statements of this connection have visited in full table scans.
     var rowsScanned: Int {
         statements.values.reduce(0) { $0 + Int(sqlite3_stmt_status($1, SQLITE_STMTSTATUS_FULLSCAN_STEP, 0)) }
     }
 
-    /// Switches automatic checkpoints off and counts the pages in the WAL instead.
+    /// Disables automatic checkpoints and counts the pages in the WAL instead.
     func countLog() {
         sqlite3_wal_hook(
             handle,
@@ -217,12 +219,12 @@ final class SQLiteConnection: @unchecked Sendable {
             }, logged)
     }
 
-    /// Pages in the WAL as of the last commit, after `countLog()`.
+    /// The number of pages in the WAL after the last commit, once `countLog()` was called.
     var pagesInLog: Int { Int(logged.pointee) }
 
-    /// Copies the WAL into the database, as far as no reader needs older pages.
+    /// Copies the WAL into the database, except for pages that readers still prevent.
     ///
-    /// - Parameter truncates: whether to truncate the WAL as well, which waits for readers up to the busy timeout.
+    /// - Parameter truncates: whether to truncate the WAL as well. This waits for readers up to the busy timeout.
     /// - Returns: whether all of the WAL was copied.
     /// - Throws: `.full` if the file system has no room for the database to grow.
     @discardableResult
@@ -237,26 +239,27 @@ final class SQLiteConnection: @unchecked Sendable {
         return copied == length
     }
 
-    /// How long a statement waits for another process, in milliseconds; 0 fails at once.
+    /// Sets how long a statement waits for another process, in milliseconds. With 0, it fails at once.
     func wait(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
 
-    /// Runs `body` as one write transaction. It acquires the write lock first, so that it never has to be upgraded and
-    /// fail half-way. An error rolls it back. On a read-only file SQLite makes it a read transaction.
+    /// Runs `body` as one write transaction. The write lock is acquired first, so that it need not be upgraded later,
+    /// which could fail. An error rolls the transaction back. On a read-only file, SQLite makes it a read transaction.
     func write<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
-        // A cached statement, because parsing it again each time would cost as much as a look-up.
+        // Use a cached statement, because parsing it each time would cost as much as a look-up.
         try run("BEGIN IMMEDIATE")
         do throws(StoreError) {
             let result = try body()
             try run("COMMIT")
             return result
         } catch {
-            // Some errors, such as a full disk, have rolled back already; a second failure would hide the first.
+            // Some errors, such as a full disk, have already rolled the transaction back. A second failure would hide
+            // the first.
             if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
             throw error
         }
     }
 
-    /// Runs a statement and passes each row to `goesOn` until that returns false.
+    /// Runs a statement and passes each row to `goesOn` until `goesOn` returns false.
     private func step(
         _ sql: String, _ values: [SQLiteValue], _ goesOn: (SQLiteRow) -> Bool
     ) throws(StoreError) {
@@ -319,14 +322,12 @@ final class SQLiteConnection: @unchecked Sendable {
                 sqlite3_bind_blob64(statement, index, $0.baseAddress, UInt64($0.count), transient)
             }
         }
-        try check(status)
-    }
-
-    private func check(_ status: CInt) throws(StoreError) {
         if status != SQLITE_OK { throw failure(status) }
     }
 
-    /// - Parameter number: errno after the call; the caller set it to 0 before.
+    /// Returns the error for a status.
+    ///
+    /// - Parameter number: the value of errno after the call. The caller set it to 0 before the call.
     private func failure(_ status: CInt, of number: CInt = 0) -> StoreError {
         guard let handle else { return StoreError(.closed, "the store is closed", path: path) }
         let text = String(cString: sqlite3_errmsg(handle))
@@ -343,7 +344,7 @@ final class SQLiteConnection: @unchecked Sendable {
             // SQLITE_READONLY_DBMOVED: another process has replaced this index.
             return StoreError(.damaged, "the index was replaced", path: path)
         case SQLITE_CORRUPT where [EIO, ENXIO].contains(number):
-            // SQLite reports an EIO of a read as corruption (SQLITE_IOERR_CORRUPTFS), but the file may be intact.
+            // SQLite reports EIO during a read as corruption (SQLITE_IOERR_CORRUPTFS), but the file may be intact.
             return StoreError(.io, "the index cannot be read: \(String(cString: strerror(number)))", path: path)
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return StoreError(.damaged, "the index is damaged: \(text)", path: path)

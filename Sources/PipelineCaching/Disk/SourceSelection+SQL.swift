@@ -1,5 +1,5 @@
 extension SourceSelection {
-    /// An SQL condition on `column`; its values are numbered from `first`.
+    /// Returns an SQL condition on `column`, with values numbered from `first`.
     func condition(_ column: String, first: Int) -> (sql: String, values: [SQLiteValue]) {
         var terms: [String] = []
         var values: [SQLiteValue] = []
@@ -18,7 +18,7 @@ extension SourceFilter {
         var sql: String
         var values: [SQLiteValue]
 
-        /// A condition for variants made from an original that a matching source has had.
+        /// The condition for variants made from an original that a matching source has had.
         var variants: String {
             """
             id IN (SELECT some.id FROM links CROSS JOIN variants AS some \
@@ -27,7 +27,7 @@ extension SourceFilter {
         }
     }
 
-    /// Values are numbered from `first`; nil if every source matches.
+    /// Returns a condition with values numbered from `first`; nil if every source matches.
     func condition(_ column: String, first: Int) -> Condition? {
         var terms: [String] = []
         var values: [SQLiteValue] = []

@@ -1,62 +1,74 @@
 import PipelineSupport
 
-/// Values by key within a budget of bytes: decides which are kept and which are evicted, and remembers recent
+/// A name shared by entries, with its hash, which a search through many shards computes only once.
+struct EntryName: Sendable, Hashable {
+    private let bytes: ByteString
+    private let hash: Int
+
+    init(_ text: String) {
+        bytes = ByteString(text)
+        hash = bytes.hashValue
+    }
+
+    var text: String { bytes.text }
+
+    static func == (a: EntryName, b: EntryName) -> Bool { a.hash == b.hash && a.bytes == b.bytes }
+    func hash(into hasher: inout Hasher) { hasher.combine(hash) }
+}
+
+/// Stores values by key within a budget of bytes. Decides which values to keep and which to evict, and remembers recent
 /// evictions.
 ///
-/// It has slots with the values, found by key; a queue of the slots by stored priority, which an access does not change
-/// (`EvictionPolicy`); ghost entries; and the slots of each name. Not synchronised.
+/// The index consists of slots with the values, found by key; a queue of the slots in the order of their stored
+/// priority, which an access does not change (`GreedyDualSizeFrequency`); ghost entries; and the slots of each name. It
+/// is not synchronized.
 struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Slot: Sendable {
         var key: Key
-        var name: ByteString?
+        var name: EntryName?
     }
 
     private var numbers: [Key: UInt32] = [:]
     private var slots: [Slot?] = []
-    // Kept apart from `slots`, since every access reads or changes them.
+    // These are separate from `slots` because every access reads or changes them.
     private var values: [Value?] = []
     private var entries: [EvictionEntry] = []
-    /// The stamp of each slot's valid element in the queue; 0 for a free slot.
+    /// The stamp of each slot's valid element in the queue; 0 if the slot is free.
     private var stamps: [UInt32] = []
     private var free: [UInt32] = []
     private var lastStamp: UInt32 = 0
     private var queue = EvictionQueue()
     private var ghosts = GhostRing()
-    private var names: [ByteString: Set<UInt32>] = [:]
-    private var policy: any EvictionPolicy
-    private var calls = 0.0
+    private var names: [EntryName: Set<UInt32>] = [:]
+    private var policy = GreedyDualSizeFrequency()
 
-    /// Bytes the entries may take together; never exceeded when a call returns.
+    /// The maximum number of bytes for all entries. It is never exceeded when a call returns.
     private(set) var budget: Int
-    /// Bytes the entries take.
+    /// The number of bytes that the entries take.
     private(set) var bytes = 0
-    /// Entries evicted to make room, including new ones that were not kept.
+    /// The number of entries evicted to make room, including new entries that were not kept.
     private(set) var evictions = 0
-    /// Entries held.
+    /// The number of entries.
     var count: Int { numbers.count }
 
-    init(budget: Int, policy: any EvictionPolicy) {
-        self.budget = max(0, budget)
-        self.policy = policy
-    }
+    init(budget: Int) { self.budget = max(0, budget) }
 
     // MARK: Looking up
 
-    /// The value under `key`; counts an access.
+    /// Returns the value under `key`, and counts an access.
     mutating func use(_ key: Key) -> Value? {
         guard let number = numbers[key] else { return nil }
-        calls += 1
-        policy.touch(&entries[Int(number)], uses: 1, now: calls)
+        policy.touch(&entries[Int(number)], uses: 1)
         return values[Int(number)]
     }
 
-    /// The value under `key`, without counting an access.
+    /// Returns the value under `key`, without counting an access.
     func peek(_ key: Key) -> Value? { numbers[key].flatMap { values[Int($0)] } }
 
-    /// What the policy knows of the entry under `key`.
+    /// Returns the policy's state for the entry under `key`.
     func entry(of key: Key) -> EvictionEntry? { numbers[key].map { entries[Int($0)] } }
 
-    func first(named name: String) -> Value? { names[ByteString(name)]?.first.flatMap { values[Int($0)] } }
+    func first(named name: EntryName) -> Value? { names[name]?.first.flatMap { values[Int($0)] } }
 
     func values(namedWhere matches: (String) -> Bool) -> [Value] {
         names.filter { matches($0.key.text) }.flatMap { $0.value.compactMap { values[Int($0)] } }
@@ -66,37 +78,40 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     // MARK: Changing
 
-    /// Changes the value under a key; false if there is none. The size charged for it stays.
+    /// Changes the value under a key. Returns false if the key is not found. The size charged for the entry does not
+    /// change.
     mutating func update(_ key: Key, _ change: (inout Value) -> Void) -> Bool {
         guard let number = numbers[key] else { return false }
         change(&values[Int(number)]!)
         return true
     }
 
-    /// Changes the values of all entries with this name, and takes the name from them; but not of the entry under `key`.
-    mutating func unname(_ name: String, but key: Key, _ change: (inout Value) -> Void) {
-        for number in names[ByteString(name)] ?? [] where slots[Int(number)]!.key != key {
+    /// Changes the values of all entries with this name and removes the name from them, except for the entry under
+    /// `key`.
+    mutating func unname(_ name: EntryName, but key: Key, _ change: (inout Value) -> Void) {
+        for number in names[name] ?? [] where slots[Int(number)]!.key != key {
             change(&values[Int(number)]!)
             removeName(of: number)
         }
     }
 
-    /// Inserts a value in place of any under its key, keeping its access count, and evicts what exceeds the budget.
+    /// Inserts a value, replacing the value under the same key but keeping its access count, and evicts what exceeds
+    /// the budget.
     ///
-    /// - Parameter name: the name by which `remove(named:)` finds it.
-    /// - Returns: whether it was kept: false if it is larger than the whole budget, in which case nothing is evicted,
-    ///   or if it is worth less than all others. In either case the value that was under the key is gone.
-    mutating func insert(_ key: Key, _ value: Value, size: Int, cost: Double, name: String? = nil) -> Bool {
+    /// - Parameter name: the name by which `remove(named:)` finds the entry.
+    /// - Returns: whether the entry was kept. It is not kept if it is larger than the complete budget, in which case
+    ///   nothing is evicted, or if it is worth less than all others. In either case, the previous value under the key
+    ///   is removed.
+    mutating func insert(_ key: Key, _ value: Value, size: Int, cost: Double, name: EntryName? = nil) -> Bool {
         let before = numbers[key]
         let uses = before.map { entries[Int($0)].uses } ?? 0
         if let before { removeSlot(before) }
         guard size <= budget else { return false }
-        calls += 1
         var entry = EvictionEntry(size: max(1, size), cost: cost)
-        policy.admit(&entry, wasEvicted: policy.remembersEvicted && ghosts.contains(key.hashValue), now: calls)
+        policy.admit(&entry, wasEvicted: ghosts.contains(key.hashValue))
         entry.uses = max(entry.uses, uses)
         lastStamp = max(1, lastStamp &+ 1)
-        let slot = Slot(key: key, name: name.map(ByteString.init))
+        let slot = Slot(key: key, name: name)
         let number: UInt32
         if let last = free.popLast() {
             number = last
@@ -121,34 +136,30 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return stays
     }
 
-    /// Removes one entry without remembering it as evicted; false if there was none.
+    /// Removes one entry without recording an eviction. Returns false if there was no entry.
     mutating func remove(_ key: Key) -> Bool {
         guard let number = numbers[key] else { return false }
         removeSlot(number)
         return true
     }
 
-    /// Removes the entries with this name; visits no others.
+    /// Removes the entries with this name. Visits no other entries.
     ///
-    /// - Returns: their values.
-    mutating func remove(named name: String) -> [Value] {
-        remove(named: ByteString(name))
-    }
-
-    private mutating func remove(named name: ByteString) -> [Value] {
+    /// - Returns: the removed values.
+    mutating func remove(named name: EntryName) -> [Value] {
         (names[name] ?? []).map { removeSlot($0).value }
     }
 
-    /// Removes the entries with names for which `matches` holds; visits all names.
+    /// Removes the entries with names for which `matches` returns true. Visits all names.
     ///
-    /// - Returns: their values.
+    /// - Returns: the removed values.
     mutating func remove(namedWhere matches: (String) -> Bool) -> [Value] {
         names.keys.filter { matches($0.text) }.flatMap { remove(named: $0) }
     }
 
-    /// Removes every entry for which `matches` holds; visits all.
+    /// Removes every entry for which `matches` returns true. Visits all entries.
     ///
-    /// - Returns: the number of entries removed.
+    /// - Returns: the number of removed entries.
     mutating func remove(where matches: (Key, Value) -> Bool) -> Int {
         let before = count
         for (number, slot) in slots.enumerated() {
@@ -165,9 +176,9 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     // MARK: Evicting
 
-    /// Evicts the entry with the lowest priority; entries accessed since they were queued move back first.
+    /// Evicts the entry with the lowest priority. Entries accessed since they were queued move back first.
     ///
-    /// - Returns: its slot; nil if there is no entry.
+    /// - Returns: the entry's slot; nil if there are no entries.
     private mutating func evictOne() -> UInt32? {
         while let front = queue.first {
             let at = Int(front.slot)
@@ -184,13 +195,13 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
             policy.evicted(entries[at])
             evictions += 1
             let key = removeSlot(front.slot).key
-            if policy.remembersEvicted { ghosts.append(key.hashValue, limit: count) }
+            ghosts.append(key.hashValue, limit: count)
             return front.slot
         }
         return nil
     }
 
-    /// Drops queue elements whose slot was removed or queued again, once they are more than half of the queue.
+    /// Drops stale queue elements once they are more than half of the queue. Their slots were removed or queued again.
     private mutating func sweepQueue() {
         guard queue.count > 2 * count + 64 else { return }
         queue.sweep { [stamps] element in stamps[Int(element.slot)] == element.stamp }

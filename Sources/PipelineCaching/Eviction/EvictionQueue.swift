@@ -1,11 +1,12 @@
-/// Slots by stored priority, lowest first: a heap with four children per node, so that comparing them touches one CPU
-/// cache line and nothing but the heap is written.
+/// Slots in the order of their stored priority, lowest first. This is a heap with four children per node, so that a
+/// comparison touches one CPU cache line, and only the heap is written.
 ///
-/// Removing a slot or queueing it again leaves its old element behind. The owner recognises such an element by its
-/// stamp, which the owner raises each time it queues a slot, and calls `sweep` when there are too many of them.
+/// Removing a slot or queueing it again leaves its old element in the heap. The owner recognizes such an element by its
+/// stamp, which the owner increments each time it queues a slot. The owner calls `sweep` when there are too many old
+/// elements.
 struct EvictionQueue: Sendable {
     struct Element: Sendable {
-        /// The priority when it was last set here; the slot's current priority is never lower.
+        /// The priority when it was last set here. The slot's current priority is never lower.
         var priority: Double
         var slot: UInt32
         var stamp: UInt32
@@ -17,13 +18,13 @@ struct EvictionQueue: Sendable {
     var first: Element? { heap.first }
 
     mutating func push(_ element: Element) {
-        // Grow by a quarter: `append` alone would double the memory.
+        // Grow by a quarter, because `append` alone would double the memory.
         if heap.count == heap.capacity { heap.reserveCapacity(heap.count + heap.count / 4 + 8) }
         heap.append(element)
         siftUp(heap.count - 1, element)
     }
 
-    /// Changes the priority of the first element to one that is not lower.
+    /// Raises the priority of the first element to `priority`, which must not be lower.
     mutating func raiseFirst(to priority: Double) {
         var element = heap[0]
         element.priority = priority
@@ -35,7 +36,7 @@ struct EvictionQueue: Sendable {
         siftDown(0, last)
     }
 
-    /// Drops all elements for which `isLive` is false.
+    /// Drops all elements for which `isLive` returns false.
     mutating func sweep(keeping isLive: (Element) -> Bool) {
         heap.removeAll { !isLive($0) }
         guard heap.count > 1 else { return }

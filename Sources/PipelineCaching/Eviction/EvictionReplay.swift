@@ -1,26 +1,22 @@
-/// Replays requests, without bodies, against an eviction policy to find the hits and misses that a budget would give.
+/// Replays requests, without bodies, against GDSF-P to compute the hits and misses that a budget would give.
 ///
-/// The queue, ghost entries and budget work as in the memory tier. Single-threaded; nothing is stored.
+/// The queue, ghost entries and budget work as in the memory tier. The replay is single-threaded and stores nothing.
 @_spi(Benchmarks) public struct EvictionReplay: Sendable {
     private var index: CacheIndex<UInt64, Void>
 
-    /// - Parameter isRecency: whether the entry not accessed for longest is evicted, instead of what GDSF-P says.
-    public init(capacity: Int, isRecency: Bool = false) {
-        index = CacheIndex(
-            budget: capacity, policy: isRecency ? LeastRecentlyUsed() : GreedyDualSizeFrequency())
-    }
+    public init(capacity: Int) { index = CacheIndex(budget: capacity) }
 
-    /// Replays one request and returns whether it was a hit; a miss is followed by an insertion.
+    /// Replays one request. Returns whether it was a hit. A miss is followed by an insertion.
     public mutating func request(_ key: UInt64, size: Int, cost: Double) -> Bool {
         if index.use(key) != nil { return true }
         _ = index.insert(key, (), size: size, cost: cost)
         return false
     }
 
-    /// Bytes kept now; never above the capacity.
+    /// The current number of bytes, which never exceeds the capacity.
     public var bytes: Int { index.bytes }
-    /// Objects kept now.
+    /// The current number of objects.
     public var count: Int { index.count }
-    /// Objects evicted to make room, including those that were not kept at all.
+    /// The number of objects evicted to make room, including objects that were not kept at all.
     public var evictions: Int { index.evictions }
 }

@@ -1,40 +1,70 @@
-/// GDSF-P, greedy-dual size-frequency with bypass and probation: keeps what saves most milliseconds per byte.
+/// The size, cost and access count of an entry, which determine its eviction.
+package struct EvictionEntry: Sendable, Hashable {
+    /// The bytes charged for the entry; at least 1.
+    package var size: Int
+    /// The time that rendering or fetching the entry again would take, in milliseconds; at least 0.
+    package var cost: Double
+    /// The access count, which saturates at 255.
+    package var uses: UInt8 = 0
+    /// The policy's clock at the last access.
+    package var since = 0.0
+
+    /// Adds to the access count, which saturates.
+    mutating func count(uses count: Int) { uses = UInt8(clamping: Int(uses) + min(count, 255)) }
+}
+
+/// The eviction policy GDSF-P, greedy-dual size-frequency with bypass and probation. It keeps the entries that save the
+/// most milliseconds per byte.
 ///
-/// An entry's *worth* is its cost ÷ size. Its priority is the policy's clock at its last use plus uses × worth, so what
-/// is small, costly and often used stays. The clock is the priority of the entry evicted last: as it rises, entries
-/// that are no longer used fall behind those that come in, however often they were used before.
+/// An entry's *worth* is its cost ÷ size. Its priority is the policy's clock at its last access plus access count ×
+/// worth, so small, costly and popular entries stay. The clock is the priority of the last evicted entry. As the clock
+/// advances, entries without further accesses fall behind new entries, however popular they were before.
 ///
-/// - *Probation*: an entry used once counts half, since most objects are never asked for again. One that comes back
-///   while its key is remembered as evicted counts as used twice.
-/// - *Bypass*: a newcomer joins the queue before room is made, so it may be the one to go.
+/// - *Probation*: an entry that was accessed once counts half, because most objects are never requested again. An entry
+///   that returns while its key is remembered as evicted counts as accessed twice.
+/// - *Bypass*: a new entry joins the queue before room is made, so it may be the one that is evicted.
+///
+/// Tiers keep entries in a queue ordered by *stored* priority, lowest first. An access only changes `uses` and `since`,
+/// and does not touch the queue. On eviction, the policy computes the priority of the front entry again. If it has
+/// risen, the policy moves the entry back. Otherwise, it evicts the entry. A hit is therefore O(1) in memory and costs
+/// no index write on disk.
 ///
 /// References:
-/// 1. P. Cao, S. Irani: Cost-Aware WWW Proxy Caching Algorithms. USITS 1997 (greedy-dual size: cost ÷ size, and a
-///    clock in place of lowering every priority).
-/// 2. L. Cherkasova: Improving WWW Proxies Performance with Greedy-Dual-Size-Frequency Caching Policy. HPL-98-69 (uses).
-package struct GreedyDualSizeFrequency: EvictionPolicy {
-    /// The priority of the most recently evicted entry; 0 before the first eviction. Never falls.
+/// - P. Cao, S. Irani: Cost-Aware WWW Proxy Caching Algorithms. USITS 1997 (greedy-dual size: cost ÷ size, and a clock
+///   in place of lowering every priority).
+/// - L. Cherkasova: Improving WWW Proxies Performance with Greedy-Dual-Size-Frequency Caching Policy. HPL-98-69 (access
+///   counts).
+package struct GreedyDualSizeFrequency: Sendable {
+    /// The priority of the most recently evicted entry; 0 before the first eviction. It never decreases, and is stored
+    /// with the entries if they outlive the process.
     package var clock = 0.0
-    package var remembersEvicted: Bool { true }
 
     package init() {}
 
-    package func admit(_ entry: inout EvictionEntry, wasEvicted: Bool, now: Double) {
+    /// Sets `uses` and `since` of a new entry.
+    ///
+    /// - Parameter wasEvicted: whether the entry's key is among the ghost entries: the most recent evictions, as many
+    ///   as a tier remembers.
+    package func admit(_ entry: inout EvictionEntry, wasEvicted: Bool) {
         entry.uses = wasEvicted ? 2 : 1
         entry.since = clock
     }
 
-    package func touch(_ entry: inout EvictionEntry, uses: Int, now: Double) {
+    /// Adds accesses. `since` never decreases.
+    package func touch(_ entry: inout EvictionEntry, uses: Int) {
         entry.count(uses: uses)
         entry.since = max(entry.since, clock)
     }
 
+    /// Returns the priority of an entry. The entry with the lowest priority is evicted first. Accesses alone never
+    /// lower it.
     package func priority(of entry: EvictionEntry) -> Double {
-        // Costs come from a measurement or a file; an invalid one counts as zero.
+        // Costs come from a measurement or a file. An invalid cost counts as zero.
         guard entry.cost > 0, entry.cost.isFinite else { return entry.since }
         let worth = entry.cost / Double(max(1, entry.size))
         return entry.since + (entry.uses <= 1 ? 0.5 : Double(entry.uses)) * worth
     }
 
+    /// Records that an entry was evicted to make room.
     package mutating func evicted(_ entry: EvictionEntry) { clock = max(clock, priority(of: entry)) }
 }

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// An entry of a `MemoryStore`, returned by reference: a hit copies neither value nor body.
+/// An entry of a `MemoryStore`. It is a reference, so a hit copies neither value nor body.
 package struct MemoryEntry<Value: Sendable>: Sendable {
     let content: MemoryContent
 
     init(value: Value, body: [UInt8]) { content = TypedContent(value, body) }
 
-    /// - Parameter content: content with a value of this type, the only type that a store keeps.
+    /// - Parameter content: content with a value of this type, which is the only type in a store.
     init(_ content: MemoryContent) { self.content = content }
 
     /// The metadata of the body.
@@ -14,10 +14,10 @@ package struct MemoryEntry<Value: Sendable>: Sendable {
     /// The bytes as inserted.
     package var body: [UInt8] { content.body }
 
-    /// Tells this insertion or change from every other, without keeping it.
+    /// A number that identifies this insertion or change, without keeping the entry in memory.
     package var serial: UInt64 { content.serial }
 
-    /// The same body with a changed value.
+    /// Returns an entry with the same body and a changed value.
     func changing(_ change: (inout Value) -> Void) -> MemoryEntry {
         var value = value
         change(&value)
@@ -25,7 +25,10 @@ package struct MemoryEntry<Value: Sendable>: Sendable {
     }
 }
 
-/// The body of an entry. Shards know only this class, so that their code is the same for all types of values.
+/// The body of an entry. Shards use only this class, so that their code is the same for all value types.
+///
+/// `@unchecked Sendable` because instances are immutable, which the compiler does not infer for a class with a
+/// subclass.
 class MemoryContent: @unchecked Sendable {
     final let body: [UInt8]
     final let serial = MemoryContent.lastSerial.add(1, ordering: .relaxed).newValue
@@ -35,6 +38,7 @@ class MemoryContent: @unchecked Sendable {
     fileprivate init(_ body: [UInt8]) { self.body = body }
 }
 
+/// `@unchecked Sendable` because instances are immutable, like the superclass.
 private final class TypedContent<Value: Sendable>: MemoryContent, @unchecked Sendable {
     let value: Value
 

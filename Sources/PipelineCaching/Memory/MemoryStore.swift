@@ -1,92 +1,98 @@
 import PipelineSupport
 import Synchronization
 
-/// Keeps entries with their bodies in memory, within a budget of bytes.
+/// Stores entries with their bodies in memory, within a budget of bytes.
 ///
-/// Synchronous and safe to call from any thread; no call blocks on more than another call's bookkeeping. Keys are
-/// spread over shards with a lock each. Each shard enforces its share of the budget, so the whole never exceeds it.
+/// The store is synchronous, and any thread may call it. A call blocks only for the bookkeeping of other calls. Keys
+/// are distributed over shards with separate locks. Each shard enforces its part of the budget, so the store never
+/// exceeds the complete budget.
 package final class MemoryStore<Value: Sendable>: Sendable {
-    /// Bytes charged for an entry besides its body and key: dictionary slot, queue slot, metadata and its strings.
+    /// The bytes charged for an entry in addition to its body and key: dictionary slot, queue slot, metadata and its
+    /// strings.
     package static var entryOverhead: Int { 512 }
 
     private let shards: [MemoryShard]
-    /// Locked while the shards get their shares.
+    /// The budget. It is locked while the shards get their parts.
     private let budget: Mutex<Int>
-    let purges: PurgeCount
+    private let purges: SharedJournal
+    private let kinds: PurgeJournal.Kinds
 
     /// - Parameters:
-    ///   - budget: bytes for bodies, keys and overhead together; 0 keeps nothing.
-    ///   - shards: the number of shards, each with a lock; nil for one per 64 MB, 1…16.
-    ///   - policy: decides which entries are evicted; each shard has its own copy. The default, GDSF-P, keeps the
-    ///     entries that cost most to make again per byte and are accessed most.
-    package convenience init(
-        budget: Int, shards: Int? = nil, policy: any EvictionPolicy = GreedyDualSizeFrequency()
-    ) {
-        self.init(budget: budget, shards: shards, policy: policy, purges: PurgeCount())
+    ///   - budget: the bytes for bodies, keys and overhead together. 0 stores nothing.
+    ///   - shards: the number of shards, each with a lock. nil uses one shard per 64 MB, 1…16.
+    package convenience init(budget: Int, shards: Int? = nil) {
+        self.init(budget: budget, shards: shards, purges: SharedJournal(), of: .all)
     }
 
-    /// - Parameter purges: shared with stores that are purged together.
-    init(
-        budget: Int, shards: Int? = nil, policy: any EvictionPolicy = GreedyDualSizeFrequency(), purges: PurgeCount
-    ) {
-        self.purges = purges
+    /// - Parameters:
+    ///   - purges: the journal, shared by stores that are purged together.
+    ///   - kinds: the kinds of entries in the store.
+    init(budget: Int, shards: Int? = nil, purges: SharedJournal, of kinds: PurgeJournal.Kinds) {
+        (self.purges, self.kinds) = (purges, kinds)
         let count = max(1, shards ?? min(16, budget / 64_000_000))
         self.budget = Mutex(max(0, budget))
-        self.shards = (0..<count).map { _ in MemoryShard(budget: max(0, budget) / count, policy: policy) }
+        self.shards = (0..<count).map { _ in MemoryShard(budget: max(0, budget) / count) }
     }
 
-    /// The entry under `key`; counts a hit or a miss.
+    /// Returns the entry under `key`, and counts a hit or a miss.
     package func entry(for key: String) -> MemoryEntry<Value>? {
         MemoryShard.shard(of: key, in: shards).find(key, countsMiss: true).map { MemoryEntry($0) }
     }
 
-    /// The entry under `key`. Counts a hit but not a miss: the caller then looks up again, which counts it.
+    /// Returns the entry under `key`. Counts a hit but not a miss, because the caller then looks up again, which counts
+    /// the miss.
     package func entryIfPresent(for key: String) -> MemoryEntry<Value>? {
         MemoryShard.shard(of: key, in: shards).find(key, countsMiss: false).map { MemoryEntry($0) }
     }
 
-    /// The entry under `key`, without counting a hit or an access.
+    /// Returns the entry under `key`, without counting a hit or an access.
     package func peek(_ key: String) -> MemoryEntry<Value>? {
         MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.peek(ByteString(key)) }.map { MemoryEntry($0) }
     }
 
-    /// An entry stored under this name, without counting a hit or an access. Searches all shards.
+    /// Returns an entry with this name, without counting a hit or an access. Searches all shards.
     func first(named name: String) -> MemoryEntry<Value>? {
+        let name = EntryName(name)
         for shard in shards {
             if let found = shard.state.withLock({ $0.index.first(named: name) }) { return MemoryEntry(found) }
         }
         return nil
     }
 
-    /// The purge generation, to be passed to `insert`: a purge of its names in between makes the insertion void.
-    package var generation: UInt64 { purges.generation }
+    /// The purge generation, which must be passed to `insert`. A purge of the entry's names in between invalidates the
+    /// insertion.
+    package var generation: PurgeMark { purges.mark }
 
-    /// Inserts an entry in place of any under the same key, keeping its access count, and evicts others to make room.
-    /// The new entry itself is evicted if the policy values everything else more.
+    /// Invalidates insertions of these entries that began before (nil: of all entries).
+    func void(_ selection: EntrySelection?) { purges.record(selection, kinds) }
+
+    /// Inserts an entry, replacing the entry with the same key but keeping its access count, and evicts other entries
+    /// to make room. The new entry itself is evicted if the policy values all others more.
     ///
     /// - Parameters:
-    ///   - valueBytes: bytes that the value takes in addition to the body, if that is more than a few words.
-    ///   - cost: milliseconds that making or fetching it again would take.
-    ///   - generation: value of `generation` when the work began; nil skips the check.
-    ///   - name: the name by which `remove(named:)` finds it; several entries may share one. nil: it is found by its
-    ///     key only.
-    ///   - source: where it came from, whose purge makes the insertion void.
-    /// - Returns: false if it was refused as larger than its shard's budget (counted as refused), was evicted at once
+    ///   - valueBytes: the bytes that the value takes in addition to the body, if it is larger than a few words.
+    ///   - cost: the milliseconds that rendering or fetching the entry again would take.
+    ///   - generation: the value of `generation` when the work began; nil skips the check.
+    ///   - name: the name by which `remove(named:)` finds the entry. Several entries may share a name. If nil, the
+    ///     entry is found by its key only.
+    ///   - source: the source. A purge of it invalidates the insertion.
+    /// - Returns: false if the entry is larger than its shard's budget (counted as refused), was evicted at once
     ///   (counted as evicted), or was dropped because of a purge of its key, name or source since `generation`. The
-    ///   previous entry is gone in every case but the last.
+    ///   previous entry is removed except in the last case.
     @discardableResult
     package func insert(
         _ value: Value, body: [UInt8], for key: String, valueBytes: Int = 0, cost: Double = 1,
-        generation: UInt64? = nil, name: String? = nil, source: String? = nil
+        generation: PurgeMark? = nil, name: String? = nil, source: String? = nil
     ) -> Bool {
         let size = body.count + key.utf8.count + valueBytes + Self.entryOverhead
         let content = MemoryEntry(value: value, body: body).content
+        let entryName = name.map(EntryName.init)
         return MemoryShard.shard(of: key, in: shards).state.withLock { state in
-            // Checked under the lock: a purge raises the counter before it visits this shard.
+            // This is checked under the lock, because a purge increments the counter before it visits this shard.
             let names = [key, name, source].compactMap(\.self)
-            if let generation, !purges.isCurrent(names, source: source, since: generation) { return false }
+            if let generation, !purges.isCurrent(names, source: source, kinds, since: generation) { return false }
             if size > state.index.budget { state.refused += 1 } else { state.insertions += 1 }
-            return state.index.insert(ByteString(key), content, size: size, cost: cost, name: name)
+            return state.index.insert(ByteString(key), content, size: size, cost: cost, name: entryName)
         }
     }
 
@@ -98,60 +104,65 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         }
     }
 
-    /// Changes the values of all entries with this name, and takes the name from them; but not of the entry under `key`.
-    /// Searches all shards.
+    /// Changes the values of all entries with this name and removes the name from them, except for the entry under
+    /// `key`. Searches all shards.
     func unname(_ name: String, but key: String, _ change: (inout Value) -> Void) {
+        let (name, key) = (EntryName(name), ByteString(key))
         for shard in shards {
             shard.state.withLock {
-                $0.index.unname(name, but: ByteString(key)) { $0 = MemoryEntry($0).changing(change).content }
+                $0.index.unname(name, but: key) { $0 = MemoryEntry($0).changing(change).content }
             }
         }
     }
 
-    /// Removes one entry; false if there was none.
+    /// Removes one entry. Returns false if there was no entry.
     @discardableResult
     package func remove(_ key: String) -> Bool {
         MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.remove(ByteString(key)) }
     }
 
-    /// Removes the entries under these keys, and voids insertions under them begun before.
+    /// Removes the entries under these keys, and invalidates insertions under them that began before. Returns the
+    /// number of removed entries.
     @discardableResult
     package func remove(_ keys: Set<String>) -> Int {
-        purges.begin(keys)
+        void(EntrySelection(sources: keys))
         return keys.count { remove($0) }
     }
 
-    /// Removes every entry for which `matches` holds, and voids all insertions begun before. Visits all entries.
+    /// Removes every entry for which `matches` returns true, and invalidates all insertions that began before. Visits
+    /// all entries.
     @discardableResult
     package func remove(where matches: (_ value: Value) -> Bool) -> Int {
-        purges.begin(nil)
+        void(nil)
         return shards.reduce(0) { sum, shard in
             sum + shard.state.withLock { $0.index.remove { matches(MemoryEntry<Value>($1).value) } }
         }
     }
 
-    /// Removes the entries stored under any of these names, and voids insertions under them begun before. Visits no
-    /// others.
+    /// Removes the entries with any of these names, and invalidates insertions under them that began before. Visits no
+    /// other entries.
     @discardableResult
     package func remove(named names: Set<String>) -> Int {
-        purges.begin(names)
+        void(EntrySelection(sources: names))
+        let names = names.map(EntryName.init)
         return shards.reduce(0) { sum, shard in
             sum + shard.state.withLock { state in names.reduce(0) { $0 + state.index.remove(named: $1).count } }
         }
     }
 
-    /// Removes the entries whose name is in a selection, and voids insertions of such sources begun before. Visits all
-    /// names.
-    /// - Returns: the entries removed.
+    /// Removes the entries with a name in a selection, and invalidates insertions of such sources that began before.
+    /// Visits all names.
+    ///
+    /// - Returns: the removed entries.
     @discardableResult
     func remove(namedIn selection: SourceSelection) -> [MemoryEntry<Value>] {
-        purges.begin([], matching: selection)
+        void(EntrySelection(matching: selection))
         return shards.flatMap { shard in
             shard.state.withLock { $0.index.remove(namedWhere: selection.contains) }.map { MemoryEntry($0) }
         }
     }
 
-    /// The values of entries whose name is in a selection. Visits all names.
+    /// Returns the values of entries with a name in a selection. Visits all names.
     func values(namedIn selection: SourceSelection) -> [Value] {
         shards.flatMap { shard in
             shard.state.withLock { $0.index.values(namedWhere: selection.contains) }
@@ -159,21 +170,21 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         }
     }
 
-    /// The values for which `matches` holds. Visits all entries, shard by shard, and looks at them outside the locks, for
-    /// which look-ups on event loops wait.
+    /// Returns the values for which `matches` returns true. Visits all entries, shard by shard. `matches` runs outside
+    /// the locks, because look-ups on event loops wait for the locks.
     func values(where matches: (Value) -> Bool) -> [Value] {
         shards.flatMap { shard in
             shard.state.withLock { $0.index.allValues }.map { MemoryEntry<Value>($0).value }.filter(matches)
         }
     }
 
-    /// Removes everything, and voids all insertions begun before.
+    /// Removes everything, and invalidates all insertions that began before.
     package func removeAll() {
         remove { _ in true }
     }
 
-    /// Evicts the least valuable entries until the others take at most this share of what they all take now. The budget
-    /// stays: the store may grow again.
+    /// Evicts the least valuable entries until the others take at most this fraction of the bytes that all entries take
+    /// now. The budget does not change, so the store may grow again.
     @discardableResult
     package func reduce(to share: Double) -> Int {
         shards.reduce(0) { sum, shard in
@@ -195,7 +206,7 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         }
     }
 
-    /// Sums over all shards; taken shard by shard, so only exact while nothing else runs.
+    /// The sums over all shards. They are read shard by shard, so they are exact only if nothing else runs.
     package var counters: StoreCounters {
         var sum = StoreCounters(budget: budget.withLock(\.self))
         for shard in shards {
@@ -213,7 +224,7 @@ package final class MemoryStore<Value: Sendable>: Sendable {
     }
 }
 
-/// One part of a `MemoryStore`, with a lock of its own.
+/// One part of a `MemoryStore`, with a separate lock.
 private final class MemoryShard: Sendable {
     struct State: Sendable {
         var index: CacheIndex<ByteString, MemoryContent>
@@ -225,9 +236,7 @@ private final class MemoryShard: Sendable {
 
     let state: Mutex<State>
 
-    init(budget: Int, policy: any EvictionPolicy) {
-        state = Mutex(State(index: CacheIndex(budget: budget, policy: policy)))
-    }
+    init(budget: Int) { state = Mutex(State(index: CacheIndex(budget: budget))) }
 
     func find(_ key: String, countsMiss: Bool) -> MemoryContent? {
         state.withLock { state in
@@ -237,7 +246,7 @@ private final class MemoryShard: Sendable {
         }
     }
 
-    /// The shard of a key, by a multiplicative hash of all its bytes, eight at a time.
+    /// Returns the shard for a key, using a multiplicative hash of all its bytes, eight at a time.
     static func shard(of key: String, in shards: [MemoryShard]) -> MemoryShard {
         if shards.count == 1 { return shards[0] }
         let hash = key.utf8.withContiguousStorageIfAvailable { Self.hash(UnsafeRawBufferPointer($0)) }

@@ -2,46 +2,48 @@ import HTTPCaching
 import PipelineSupport
 import Synchronization
 
-/// The memory tiers. Nothing in it blocks or throws: any thread may call it, event loops included.
+/// The memory tiers. Calls do not block and do not throw, so any thread may make them, including event loops.
 ///
-/// `records` holds the records of each source and `originals` the bodies under their digests, each within its own
-/// budget. A body also carries a record of each source it was stored for. The one of the source that it is named after
-/// answers if `records` has evicted that source: so a record stays for as long as its body. No other body has a record of
-/// that source under its name, and this one is the most recent (RFC 9111 §4). A purge finds variants by the digest of
-/// their original.
+/// `records` contains the records of each source, and `originals` contains the bodies by digest. Each has a separate
+/// budget. A body also carries a record of each source for which it was stored. If `records` has evicted a source, the
+/// record of that source is read from the body that is named after the source, so a record stays as long as its body.
+/// No other body has a record of that source under its name, and this record is the most recent (RFC 9111 §4). A purge
+/// finds variants by the digest of their original.
 package final class MemoryTier: Sendable {
     package let records: MemoryStore<[OriginalRecord]>
     package let originals: MemoryStore<[OriginalRecord]>
     package let variants: MemoryStore<VariantEntry>
+    let purges = SharedJournal()
     private let updating = Mutex<Void>(())
 
     init(_ budgets: MemoryBudgets) {
-        let purges = PurgeCount()
-        records = MemoryStore(budget: budgets.records, purges: purges)
-        originals = MemoryStore(budget: budgets.originals, purges: purges)
-        variants = MemoryStore(budget: budgets.variants)
+        records = MemoryStore(budget: budgets.records, purges: purges, of: .originals)
+        originals = MemoryStore(budget: budgets.originals, purges: purges, of: .originals)
+        variants = MemoryStore(budget: budgets.variants, purges: purges, of: .variants)
     }
 
-    /// Estimated milliseconds of fetching an original, if none were measured: 30, plus the time at 5 MB a second.
+    /// Returns an estimate of the milliseconds for fetching an original, for originals without a measurement: 30, plus
+    /// the time at 5 MB per second.
     private static func fetchEstimate(bytes: Int) -> Double { 30 + Double(bytes) / 5_000 }
 
-    /// The cost of every record for the eviction policy, in milliseconds, so that only size and access count matter.
+    /// The cost of every record for the eviction policy, in milliseconds. It is constant, so that only size and access
+    /// count matter.
     private static let costOfRecord = 30.0
 
     // MARK: Records
 
-    /// The records of a source without counting an access; nil if there are none.
+    /// Returns the records of a source without counting an access; nil if the source has no records.
     func peek(source: String) -> [OriginalRecord]? {
         if let found = records.peek(source)?.value { return found }
         let found = originals.first(named: source)?.value.filter { ByteString($0.source) == ByteString(source) }
         return found?.isEmpty == false ? found : nil
     }
 
-    /// Adds a record to those of its source, of which the most recent `selectionLimit` are kept.
+    /// Adds a record to its source, which keeps the most recent `selectionLimit` records.
     ///
-    /// - Parameter known: the others, in case they have been evicted since they were looked up.
-    func update(_ record: OriginalRecord, known: [OriginalRecord] = [], generation: UInt64?) -> Bool {
-        // Two selections of one source may arrive together; neither must overwrite the other.
+    /// - Parameter known: the other records, in case they have been evicted since they were looked up.
+    func update(_ record: OriginalRecord, known: [OriginalRecord] = [], generation: PurgeMark?) -> Bool {
+        // Two selections of one source may arrive at the same time. Neither may overwrite the other.
         updating.withLock { _ in
             var all = peek(source: record.source) ?? known
             all.removeAll { $0.response.selecting == record.response.selecting }
@@ -54,15 +56,15 @@ package final class MemoryTier: Sendable {
 
     /// Replaces all records of a source.
     @discardableResult
-    func keep(_ all: [OriginalRecord], of source: String, generation: UInt64?) -> Bool {
+    func keep(_ all: [OriginalRecord], of source: String, generation: PurgeMark?) -> Bool {
         let bytes = all.reduce(0) { $0 + Self.bytes(of: $1) }
         return records.insert(
             all, body: [], for: source, valueBytes: bytes, cost: Self.costOfRecord, generation: generation,
             name: source, source: source)
     }
 
-    /// Puts a source's most recent record beside its body, if memory has that, and removes the records of the source
-    /// beside other bodies.
+    /// Stores a source's most recent record with its body, if memory has the body, and removes the source's records
+    /// from other bodies.
     private func accompany(_ record: OriginalRecord) {
         let isOfSource = { @Sendable (held: OriginalRecord) in ByteString(held.source) == ByteString(record.source) }
         originals.unname(record.source, but: record.digest) { $0.removeAll(where: isOfSource) }
@@ -73,7 +75,7 @@ package final class MemoryTier: Sendable {
         }
     }
 
-    /// Removes all records of a source, but no bodies: another tier has a more recent one.
+    /// Removes all records of a source, but no bodies, because another tier has a more recent record.
     func removeRecords(of source: String) {
         updating.withLock { _ in
             records.remove(source)
@@ -81,8 +83,9 @@ package final class MemoryTier: Sendable {
         }
     }
 
-    /// Merges another store's records of a source into those here, the newer of each selection, and returns the result.
-    func merged(_ stored: [OriginalRecord], of source: String, generation: UInt64) -> [OriginalRecord] {
+    /// Merges another store's records of a source into the records in memory, keeping the newer record of each
+    /// selection, and returns the result.
+    func merged(_ stored: [OriginalRecord], of source: String, generation: PurgeMark) -> [OriginalRecord] {
         updating.withLock { _ in
             var all = stored
             for kept in peek(source: source) ?? [] {
@@ -102,15 +105,15 @@ package final class MemoryTier: Sendable {
         records.max { $0.response.responseTime < $1.response.responseTime }
     }
 
-    /// The memory that a record takes: itself, its strings and their allocation headers, about 64 bytes per string in
-    /// addition to its text.
+    /// Returns the memory that a record takes: the record, its strings and their allocation headers, about 64 bytes per
+    /// string in addition to its text.
     private static func bytes(of record: OriginalRecord) -> Int {
         record.response.fields.reduce(512 + 2 * record.source.utf8.count) { sum, field in
             sum + 128 + field.name.utf8.count + field.value.utf8.count
         }
     }
 
-    /// Looks up the records of a source, counting the access; nil if there are none.
+    /// Returns the records of a source and counts the access; nil if the source has no records.
     func foundRecords(of source: String) -> [OriginalRecord]? {
         records.entry(for: source)?.value ?? peek(source: source)
     }
@@ -121,7 +124,7 @@ package final class MemoryTier: Sendable {
             let removed = all.filter { $0.response.selecting == selecting }
             records.update(source) { $0.removeAll { $0.response.selecting == selecting } }
             for record in removed {
-                originals.update(record.digest) { $0.removeAll { $0.isSameSelection(as: record) } }
+                originals.update(record.digest) { $0.removeAll { $0.hasSameSelection(as: record) } }
             }
             return !removed.isEmpty
         }
@@ -129,10 +132,11 @@ package final class MemoryTier: Sendable {
 
     // MARK: Bodies
 
-    /// Keeps a body with its record, the most recent of its source.
-    func keep(_ body: [UInt8], under record: OriginalRecord, generation: UInt64) {
+    /// Stores a body with its record, which is the most recent of its source.
+    func keep(_ body: [UInt8], under record: OriginalRecord, generation: PurgeMark) {
         accompany(record)
-        // Records of other sources with the same bytes. A source left out here fetches again after a purge of the rest.
+        // These are the records of other sources with the same bytes. A source left out here is fetched again after a
+        // purge of the other sources.
         let others =
             originals.peek(record.digest)?.value.filter { ByteString($0.source) != ByteString(record.source) } ?? []
         let cost = record.fetchMilliseconds > 0 ? record.fetchMilliseconds : Self.fetchEstimate(bytes: body.count)
@@ -141,8 +145,9 @@ package final class MemoryTier: Sendable {
             generation: generation, name: record.source, source: record.source)
     }
 
-    /// Keeps a body that was read from disk, with its record if that is known to be the most recent of its source.
-    func keep(_ body: [UInt8], of digest: String, _ record: OriginalRecord?, generation: UInt64) {
+    /// Stores a body that was read from disk, with its record if the record is known to be the most recent of its
+    /// source.
+    func keep(_ body: [UInt8], of digest: String, _ record: OriginalRecord?, generation: PurgeMark) {
         updating.withLock { _ in
             if let record, record.digest == digest, let all = records.peek(record.source)?.value,
                 Self.newest(of: all) == record
@@ -157,7 +162,7 @@ package final class MemoryTier: Sendable {
     // MARK: Variants
 
     @discardableResult
-    func keep(_ entry: VariantEntry, body: [UInt8], of source: String?, generation: UInt64) -> Bool {
+    func keep(_ entry: VariantEntry, body: [UInt8], of source: String?, generation: PurgeMark) -> Bool {
         variants.insert(
             entry, body: body, for: entry.key, valueBytes: entry.recipe.utf8.count, cost: entry.cost,
             generation: generation, name: entry.originalDigest, source: source)
@@ -165,11 +170,8 @@ package final class MemoryTier: Sendable {
 
     // MARK: The whole
 
-    /// The generations of both tiers in one number, 32 bits each: more than all purges in a process's lifetime.
-    package func generationNow() -> UInt64 { originals.generation << 32 | variants.generation }
-
-    /// Removes what a selection covers, and voids in-flight work on it.
-    func purge(_ selection: PurgeSelection) -> PurgeResult {
+    /// Removes what a selection covers, and invalidates work in progress on it.
+    func purge(_ selection: EntrySelection) -> PurgeResult {
         switch selection.mode {
         case .soft: return makeStale(selection)
         case .variantsOnly:
@@ -177,11 +179,15 @@ package final class MemoryTier: Sendable {
             return purging { result in
                 result.sources = Set(known.map { ByteString($0.source) }).count
                 result.digests = selection.digests.union(known.map(\.digest))
-                if let matching = selection.matching { variants.purges.begin([], matching: matching) }
+                variants.void(EntrySelection(matching: selection.matching))
                 result.variants = variants.remove(named: result.digests)
             }
         case .hard:
-            if let matching = selection.matching { return purge(matching, digests: selection.digests) }
+            if let matching = selection.matching {
+                var result = purge(matching, digests: selection.digests)
+                if !selection.sources.isEmpty { result.add(purge(EntrySelection(sources: selection.sources))) }
+                return result
+            }
             let known = known(to: selection)
             return purging { result in
                 result.sources = Set(known.map { ByteString($0.source) }).count
@@ -194,8 +200,8 @@ package final class MemoryTier: Sendable {
         }
     }
 
-    /// The records that a selection covers.
-    private func known(to selection: PurgeSelection) -> [OriginalRecord] {
+    /// Returns the records that a selection covers.
+    private func known(to selection: EntrySelection) -> [OriginalRecord] {
         var sources = Set(selection.sources.map(ByteString.init))
         if let matching = selection.matching {
             sources.formUnion(
@@ -205,9 +211,9 @@ package final class MemoryTier: Sendable {
         return sources.flatMap { peek(source: $0.text) ?? [] }
     }
 
-    private func makeStale(_ selection: PurgeSelection) -> PurgeResult {
-        // First, so that work in flight does not put fresh records back.
-        records.purges.begin(selection.sources, matching: selection.matching)
+    private func makeStale(_ selection: EntrySelection) -> PurgeResult {
+        // This comes first, so that work in progress does not store fresh records again.
+        records.void(EntrySelection(sources: selection.sources, matching: selection.matching))
         var result = PurgeResult()
         for source in Set(known(to: selection).map { ByteString($0.source) }).map(\.text) {
             updating.withLock { _ in
@@ -215,7 +221,7 @@ package final class MemoryTier: Sendable {
                 for at in all.indices { all[at].response.isSoftPurged = true }
                 for record in all {
                     originals.update(record.digest) { held in
-                        for at in held.indices where held[at].isSameSelection(as: record) { held[at] = record }
+                        for at in held.indices where held[at].hasSameSelection(as: record) { held[at] = record }
                     }
                 }
                 keep(all, of: source, generation: nil)
@@ -223,11 +229,12 @@ package final class MemoryTier: Sendable {
                 result.records += all.count
             }
         }
-        result.mark = PurgeMark(generationNow())
+        result.mark = purges.mark
         return result
     }
 
-    /// Removes what these sources and digests name and selections cover, and invalidates in-flight work on them.
+    /// Removes the entries of these sources and digests and of the selections, and invalidates work in progress on
+    /// them.
     ///
     /// - Returns: `names`, and the digests in the records of these sources.
     @discardableResult
@@ -241,7 +248,9 @@ package final class MemoryTier: Sendable {
         return digests
     }
 
-    /// - Returns: bytes freed.
+    /// Evicts entries until the tiers take at most this fraction of their current memory.
+    ///
+    /// - Returns: the number of bytes freed.
     func reduce(to share: Double) -> Int {
         records.reduce(to: share) + originals.reduce(to: share) + variants.reduce(to: share)
     }
@@ -252,17 +261,19 @@ package final class MemoryTier: Sendable {
         variants.removeAll()
     }
 
-    /// The sources of which a record matches. Visits all records.
+    /// Returns the sources with a matching record. Visits all records.
     func sources(where matches: (OriginalRecord) -> Bool) -> Set<ByteString> {
         let found = records.values { $0.contains(where: matches) } + originals.values { $0.contains(where: matches) }
         return Set(found.joined().filter(matches).map { ByteString($0.source) })
     }
 
-    /// The originals of which a variant's recipe matches. Visits all variants.
+    /// Returns the originals of variants with a matching recipe. Visits all variants.
     func originals(whereRecipe matches: (String) -> Bool) -> Set<ByteString> {
         Set(variants.values { matches($0.recipe) }.map { ByteString($0.originalDigest) })
     }
 
+    /// Purges the sources in a selection.
+    ///
     /// - Parameter digests: further originals known to belong to these sources.
     func purge(_ selection: SourceSelection, digests: Set<String>) -> PurgeResult {
         purging { result in
@@ -275,42 +286,36 @@ package final class MemoryTier: Sendable {
             result.records = removed.count
             result.digests.formUnion(removed.map(\.digest))
             for digest in result.digests {
-                // A body that another source has stays, without the records that were purged.
+                // A body that belongs to a further source stays, without the purged records.
                 if isShared(digest) {
                     originals.update(digest) { $0.removeAll { selection.contains($0.source) } }
                 } else if originals.remove(digest) {
                     result.originals += 1
                 }
             }
-            variants.purges.begin([], matching: selection)
+            variants.void(EntrySelection(matching: selection))
             result.variants = variants.remove(named: result.digests)
         }
     }
 
-    /// Whether a record of a source that was not purged names this body.
+    /// Returns whether a record of a source that was not purged refers to this body.
     private func isShared(_ digest: String) -> Bool {
         (originals.peek(digest)?.value ?? []).contains { other in
             records.peek(other.source)?.value.contains { $0.digest == digest } == true
         }
     }
 
-    /// Runs `body` and adds the number of bytes it freed.
+    /// Runs `body` and adds the number of bytes that it freed.
     private func purging(_ body: (inout PurgeResult) -> Void) -> PurgeResult {
         let before = originals.counters.bytes + variants.counters.bytes
         var result = PurgeResult()
         body(&result)
         result.bytes = max(0, before - originals.counters.bytes - variants.counters.bytes)
-        result.mark = PurgeMark(generationNow())
+        result.mark = purges.mark
         return result
     }
 
     package func statistics() -> TierStatistics {
         TierStatistics(originals: originals.counters, variants: variants.counters, records: records.counters)
-    }
-}
-
-extension OriginalRecord {
-    fileprivate func isSameSelection(as other: OriginalRecord) -> Bool {
-        ByteString(source) == ByteString(other.source) && response.selecting == other.response.selecting
     }
 }

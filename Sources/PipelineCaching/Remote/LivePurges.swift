@@ -1,64 +1,65 @@
 import PipelineSupport
 import Synchronization
 
-/// The purges by selection that a bucket holds below `q/`, read again every ten seconds.
+/// The purges by selection that a bucket contains under `q/`, read again every ten seconds.
 ///
-/// Every entry says which of those that cover it were known when its making began; another one voids it. So nothing is
-/// searched for, no clocks are compared, and an entry that a slow node stores late is void, too.
+/// Each entry lists the purges that were known when work on it began. A newer matching purge invalidates it. Purges
+/// therefore need no search and no comparison of clocks, and an entry that a slow node stores late is invalid too.
 final class LivePurges: Sendable {
     struct Purge: Sendable {
         var text: String
         var selection: SourceSelection
         var mode: PurgeMode
-        /// Work begun before this mark may not know it.
-        var time: UInt64
+        /// The time of the purge. Work that began earlier may not know it.
+        var time: PurgeMark
     }
 
     private struct Load {
         var task: Task<Result<Void, StoreError>, Never>
-        /// The number of expiries before it began.
+        /// The number of expiries before the load began.
         var expiries: Int
     }
 
     private struct State {
         var purges: [Purge] = []
         var loading: Load?
-        /// A load that began before the last expiry does not make up for it.
+        /// The number of expiries. A load that began before the last expiry does not satisfy it.
         var expiries = 0
-        /// When the last load that succeeded began, and the number of expiries before.
+        /// The time when the last successful load began, and the number of expiries before it.
         var known = (time: -Double.infinity, expiries: 0)
         var nextLoad = -Double.infinity
-        /// The sources whose entries nearer tiers have copied, with the times. An earlier purge may still become known.
-        var copies: [ByteString: UInt64] = [:]
-        /// The time of the last copy that did not fit into `copies`; 0 if all fit.
-        var uncounted: UInt64 = 0
+        /// The sources with entries that nearer tiers have copied, and the times of the copies. An earlier purge may
+        /// still become known.
+        var copies: [ByteString: PurgeMark] = [:]
+        /// The time of the last copy that did not fit in `copies`; nil if all fit.
+        var uncounted: PurgeMark?
 
-        /// Returns the part of a purge that concerns copies; nil if the purge covers no copy.
-        func copies(of purge: Purge) -> PurgeSelection? {
-            if uncounted > 0 { return PurgeSelection(matching: purge.selection, mode: purge.mode) }
+        /// Returns the part of a purge that covers copies; nil if the purge covers no copy.
+        func copies(of purge: Purge) -> EntrySelection? {
+            if uncounted != nil { return EntrySelection(matching: purge.selection, mode: purge.mode) }
             let names = Set(copies.keys.map(\.text).filter(purge.selection.contains))
-            return names.isEmpty ? nil : PurgeSelection(sources: names, mode: purge.mode)
+            return names.isEmpty ? nil : EntrySelection(sources: names, mode: purge.mode)
         }
     }
 
     private let state = Mutex(State())
     private let store: any ObjectStore
     private let times: PurgeTimes
-    /// Removes copies that a purge voids from nearer tiers.
-    let removeCopies = Mutex<(@Sendable (PurgeSelection) async -> Void)?>(nil)
+    /// The closure that removes copies from nearer tiers after a purge has invalidated them.
+    let removeCopies = Mutex<(@Sendable (EntrySelection) async -> Void)?>(nil)
     static let interval = 10.0
 
     init(_ store: any ObjectStore, _ times: PurgeTimes) { (self.store, self.times) = (store, times) }
 
-    /// Those that cover a source.
+    /// Returns the purges that cover a source.
     func covering(_ source: String) -> [Purge] {
         state.withLock(\.purges).filter { $0.selection.contains(source) }
     }
 
-    /// Hands out an entry of a source unless a purge voids it. Nearer tiers copy it. If a purge from before then becomes known
-    /// later, the copies are removed.
+    /// Returns whether an entry of a source may be used, because no known purge invalidates it. Records that nearer
+    /// tiers copy the entry. If an earlier purge becomes known later, the copies are removed.
     ///
-    /// - Parameter isLeft: decides by the known purges that cover the source.
+    /// - Parameter isLeft: decides, given the known purges that cover the source.
     func handOut(_ source: String, if isLeft: ([Purge]) -> Bool) -> Bool {
         state.withLock { state in
             guard isLeft(state.purges.filter { $0.selection.contains(source) }) else { return false }
@@ -69,11 +70,11 @@ final class LivePurges: Sendable {
         }
     }
 
-    /// Whether `refresh` has something to do for copies.
+    /// Whether copies exist that `refresh` should check.
     var hasCopies: Bool { state.withLock { !$0.copies.isEmpty } }
 
-    /// Writes one. What was stored before is void once this returns.
-    func add(_ selection: PurgeSelection, _ matching: SourceSelection, named text: String) async throws(StoreError) {
+    /// Writes a purge. Entries stored before are invalid once this returns.
+    func add(_ selection: EntrySelection, _ matching: SourceSelection, named text: String) async throws(StoreError) {
         let texts = [selection.mode.rawValue, "\(matching.prefixes.count)"] + matching.prefixes
         let key = "q/" + text
         try await store.put(key, ObjectCoding.encode([], texts, key: key), type: ObjectTier.opaque)
@@ -83,7 +84,8 @@ final class LivePurges: Sendable {
         }
     }
 
-    /// Reads them if that is due, for which one caller waits, and all if what is known is older than twice the interval.
+    /// Reads the purges if a read is due, for which one caller waits. All callers wait if the known purges are older
+    /// than twice the interval.
     func refresh() async throws(StoreError) {
         let expiries = state.withLock(\.expiries)
         while let load = due(expiries) {
@@ -92,7 +94,7 @@ final class LivePurges: Sendable {
         }
     }
 
-    /// The load to wait for; nil if what is known is new enough.
+    /// Returns the load to wait for; nil if the known purges are recent enough.
     private func due(_ expiries: Int) -> Load? {
         let now = SystemClock.monotonic.seconds
         return state.withLock { state in
@@ -100,14 +102,14 @@ final class LivePurges: Sendable {
             if let loading = state.loading { return isOld ? loading : nil }
             guard isOld || now >= state.nextLoad else { return nil }
             let began = (now, state.expiries)
-            // Not a part of the request that happens to come first: others wait for it as well.
+            // This is a separate task, because other requests wait for it too, and it must not end with this request.
             let task = Task { await Result(of: { () async throws(StoreError) in try await self.load(began) }) }
             state.loading = Load(task: task, expiries: state.expiries)
             return state.loading
         }
     }
 
-    /// Has every look-up from now on wait until they are read again.
+    /// Makes every later look-up wait until the purges have been read again.
     func expire() { state.withLock { $0.expiries += 1 } }
 
     private func load(_ start: (time: Double, expiries: Int)) async throws(StoreError) {
@@ -126,29 +128,29 @@ final class LivePurges: Sendable {
             texts.formUnion(page.objects.map { String($0.key.dropFirst(2)) }.filter(Self.isText))
             next = page.next
         } while next != nil
-        // What cannot be read is asked for again by the next load; what was read stays.
+        // The next load tries again if a purge cannot be read.
         try await ObjectTier.each(texts.filter { known[$0] == nil }.sorted()) { [self] text throws(StoreError) in
             guard let purge = try await read(text) else { return }
             let copies = state.withLock { state in
-                if state.purges.contains(where: { $0.text == text }) { return nil as PurgeSelection? }
+                if state.purges.contains(where: { $0.text == text }) { return nil as EntrySelection? }
                 state.purges.append(purge)
                 return state.copies(of: purge)
             }
             if let copies { await removeCopies.withLock(\.self)?(copies) }
         }
         state.withLock { [texts] state in
-            // Those that this process has added meanwhile stay.
+            // Purges that this process has added in the meantime stay.
             state.purges.removeAll { $0.time < began && !texts.contains($0.text) }
             state.known = start
-            // Copies from before this load have been compared with every earlier purge.
+            // Copies from before this load have been compared with all earlier purges.
             state.copies = state.copies.filter { $0.value >= began }
-            if state.uncounted < began { state.uncounted = 0 }
+            if let last = state.uncounted, last < began { state.uncounted = nil }
         }
     }
 
-    /// Whether a text is one of ours: other tools leave objects in a bucket, too.
-    private static func isText(_ text: String) -> Bool {
-        text.utf8.count == 32 && text.utf8.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
+    /// Returns whether a string is the name of a purge, because other tools leave objects in a bucket too.
+    static func isText(_ text: String) -> Bool {
+        text.utf8.count == 32 && text.utf8.allSatisfy(\.isLowercaseHex)
     }
 
     private func read(_ text: String) async throws(StoreError) -> Purge? {
@@ -158,9 +160,9 @@ final class LivePurges: Sendable {
         guard var texts = ObjectCoding.decode(bytes, key: key)?.texts, let rawMode = try? texts.text(),
             let prefixes = try? texts.list()
         else {
-            // What it covers is not known, so nothing can be relied on.
+            // The purge may cover any entry, so no entry can be trusted.
             throw StoreError(
-                .damaged, "a purge in the bucket is damaged; purge again what matters, then delete the object \(key)")
+                .damaged, "a purge in the bucket is damaged; repeat important purges, then delete the object \(key)")
         }
         return Purge(
             text: text, selection: SourceSelection(prefixes: prefixes), mode: PurgeMode(rawValue: rawMode) ?? .hard,

@@ -1,10 +1,10 @@
 import HTTPCaching
 
-/// How entries are written as objects: the body, so that people's tools show it, then texts that describe it, then a
-/// footer of 16 bytes: the length of the texts, the version of the format, a mark, and the CRC-32C of the key and of
-/// everything before. Numbers have 32 bits, little-endian.
+/// The object format of entries. The body comes first, so that other tools can show it. Strings that describe the body
+/// follow, and then a footer of 16 bytes: the length of the strings, the version of the format, a magic number, and the
+/// CRC-32C of the key and of everything before. Numbers have 32 bits, little-endian.
 ///
-/// What does not match, or was written by a newer version, is damaged, and as good as absent.
+/// An object that does not match, or has a newer version, counts as damaged and is treated as absent.
 enum ObjectCoding {
     static let version: UInt32 = 1
     private static let mark: UInt32 = 0x4C50_4D49  // "IMPL"
@@ -20,7 +20,7 @@ enum ObjectCoding {
         return bytes
     }
 
-    /// The body and its description; nil if the object is damaged.
+    /// Decodes the body and its description; nil if the object is damaged.
     static func decode(_ bytes: [UInt8], key: String) -> (body: ArraySlice<UInt8>, texts: TextReader)? {
         guard bytes.count >= footerLength else { return nil }
         let end = bytes.count - footerLength
@@ -46,7 +46,7 @@ enum ObjectCoding {
     }
 }
 
-/// Reads texts in order. A text that is missing or no number makes the whole damaged.
+/// Reads strings in order. If a string is missing or is not a number as expected, the object is damaged.
 struct TextReader {
     struct Damaged: Error {}
     private var rest: ArraySlice<String?>
@@ -68,7 +68,7 @@ struct TextReader {
         return number
     }
 
-    /// A number of entries that follow, each of at least one text.
+    /// Reads the number of entries that follow. Each entry contains at least one string.
     mutating func count() throws(Damaged) -> Int {
         let count = try number(Int.self)
         guard 0...rest.count ~= count else { throw Damaged() }
@@ -82,12 +82,12 @@ struct TextReader {
     }
 }
 
-/// A variant as an object keeps it.
+/// A variant in an object.
 struct StoredObjectVariant {
     var entry: VariantEntry
-    /// Where its original came from; nil if that is not known.
+    /// The source of the variant's original; nil if it is unknown.
     var source: String?
-    /// The purges of its source that its making took into account.
+    /// The purges of the source that were known when rendering began.
     var seen: Set<String>
 
     var texts: [String?] {
@@ -114,17 +114,18 @@ extension StoredObjectVariant {
 struct SourceObject {
     struct Record {
         var record: OriginalRecord
-        /// The purges of its source that its fetch took into account.
+        /// The purges of the source that were known when the fetch began.
         var seen: Set<String>
     }
 
     var source: String
-    /// Newest first.
+    /// The records, newest first.
     var records: [Record] = []
     /// The digests that the source has had, the latest last.
     var digests: [String] = []
 
-    /// The most digests that are remembered; variants of earlier ones outlive a purge, and no record leads to them.
+    /// The maximum number of remembered digests. Variants of earlier digests outlive a purge, but no record leads to
+    /// them.
     static let mostDigests = 64
 
     init(source: String) { self.source = source }

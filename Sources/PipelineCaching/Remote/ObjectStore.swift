@@ -1,31 +1,32 @@
-/// What `ObjectTier` asks of an object store: a flat space of keys, whole objects, nothing conditional.
+/// The operations that `ObjectTier` needs from an object store: a flat key space and complete objects, without
+/// conditional writes.
 package protocol ObjectStore: Sendable {
     /// Reads an object.
     ///
-    /// - Parameter isLong: whether the body may come as a file.
+    /// - Parameter isLong: whether the body may be returned as a file.
     func get(_ key: String, isLong: Bool) async throws(StoreError) -> ObjectAnswer
-    /// Whether there is an object; its body is not read.
+    /// Returns whether an object exists. Does not read its body.
     func holds(_ key: String) async throws(StoreError) -> Bool
-    /// Writes an object in place of the one under the key.
+    /// Writes an object, replacing the object under the key.
     ///
-    /// - Parameter type: the media type that people's tools show it by.
+    /// - Parameter type: the media type with which other tools show the object.
     func put(_ key: String, _ body: [UInt8], type: String) async throws(StoreError)
-    /// Removes an object, if it is there.
+    /// Removes an object if it exists.
     func delete(_ key: String) async throws(StoreError)
-    /// The objects whose keys begin so, a page of at most 1,000 at a time.
+    /// Lists the objects with keys that begin with `prefix`, in pages of at most 1,000.
     ///
-    /// - Parameter next: that of the page before; nil for the first.
+    /// - Parameter next: the `next` of the previous page; nil for the first page.
     func list(_ prefix: String, after next: String?) async throws(StoreError) -> ObjectPage
 }
 
-/// What a store says of a key.
+/// A store's response for a key.
 package struct ObjectAnswer: Sendable {
-    /// Nil if there is no such object.
+    /// The body; nil if the object does not exist.
     package var body: EntryBody?
-    /// Seconds since the object was written, by the store's own clock, whose resolution is a second; nil if the store does
-    /// not say.
+    /// The seconds since the object was written, by the store's own clock with a resolution of one second; nil if the
+    /// store does not report it.
     package var age: Double?
-    /// Seconds by which the store's clock is ahead of this machine's.
+    /// The number of seconds by which the store's clock is ahead of this machine's clock.
     package var clockOffset: Double
 
     package init(body: EntryBody?, age: Double? = nil, clockOffset: Double = 0) {
@@ -36,7 +37,7 @@ package struct ObjectAnswer: Sendable {
 /// A page of a listing, in byte order of keys.
 package struct ObjectPage: Sendable {
     package var objects: [(key: String, size: Int)]
-    /// Where the next page begins; nil if this is the last one.
+    /// Where the next page begins; nil if this is the last page.
     package var next: String?
 
     package init(objects: [(key: String, size: Int)], next: String?) { (self.objects, self.next) = (objects, next) }

@@ -2,18 +2,19 @@ import PipelineSupport
 import Synchronization
 
 extension ObjectTier {
-    /// A purge by source takes three round trips: it writes the purge while it reads the records, lists the objects that the
-    /// records lead to, and removes them.
-    package func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
+    /// Purges a selection. A purge by source takes three round trips: it writes the purge while it reads the records,
+    /// lists the objects that the records lead to, and removes them.
+    package func purge(_ selection: EntrySelection) async throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
-        // No source has this name: it stands for all work in flight.
-        let inFlight = PurgeSelection.workInFlight.sources
-        if !selection.sources.isDisjoint(with: inFlight) { result.mark = PurgeMark(times.noteAll()) }
+        // No source has this name. It represents all work in progress.
+        let inFlight = EntrySelection.workInFlight.sources
+        let sources = selection.sources.subtracting(inFlight)
+        if sources.count < selection.sources.count { result.mark = times.noteAll() }
         if let matching = selection.matching {
             try await purges.add(selection, matching, named: Self.random())
         }
         let found = Mutex<[SourceObject]>([])
-        try await Self.each(Array(selection.sources.subtracting(inFlight))) { [self] source throws(StoreError) in
+        try await Self.each(Array(sources)) { [self] source throws(StoreError) in
             async let asked = Result(of: { () async throws(StoreError) in try await self.stored(source).object })
             if selection.mode != .variantsOnly {
                 let text = Self.random()
@@ -22,35 +23,36 @@ extension ObjectTier {
             }
             switch await asked {
             case .success(let object?): found.withLock { $0.append(object) }
-            // A damaged object names no other objects.
+            // A damaged object does not refer to other objects.
             case .failure(let error) where error.code != .damaged: throw error
             case .success, .failure: break
             }
         }
         let objects = found.withLock(\.self)
         let digests = Set(objects.flatMap(\.digests))
-        times.note(digests.union(selection.digests).union(selection.sources))
+        times.note(digests.union(selection.digests).union(sources))
         result.sources = objects.count { !$0.records.isEmpty }
         if selection.mode != .variantsOnly { result.records = objects.reduce(0) { $0 + $1.records.count } }
-        // Digests of which no record is known. Those of a selection are void with it.
+        // These are digests without a known record. A selection invalidates its digests anyway.
         let all = selection.matching == nil ? digests.union(selection.digests) : digests
         if selection.mode != .soft {
             result.add(try await remove(all, of: objects, withOriginals: selection.mode == .hard))
         }
         result.digests.formUnion(digests.union(selection.digests))
-        result.mark = max(result.mark, PurgeMark(times.note(selection.sources.union(selection.digests))))
+        result.mark = max(result.mark, times.note(sources.union(selection.digests)))
         return result
     }
 
-    package func wasPurgedElsewhere(_ selection: PurgeSelection) -> Bool {
+    package func wasPurgedElsewhere(_ selection: EntrySelection) -> Bool {
         times.note(selection.sources.union(selection.digests))
-        // Each look-up reads the last purge of its source, so purges by source need no new list.
-        let isAll = !selection.sources.isDisjoint(with: PurgeSelection.workInFlight.sources)
+        // Each look-up reads the last purge of its source, so purges by source do not require reading the list again.
+        let isAll = !selection.sources.isDisjoint(with: EntrySelection.workInFlight.sources)
         if isAll || selection.matching != nil { purges.expire() }
         return true
     }
 
-    /// Removes the variants of digests. With originals, also removes the sources' objects, and bodies that no other source had.
+    /// Removes the variants of digests. With originals, also removes the sources' objects, and the bodies that no other
+    /// source had.
     private func remove(
         _ digests: Set<String>, of objects: [SourceObject], withOriginals: Bool
     ) async throws(StoreError) -> PurgeResult {
@@ -78,14 +80,14 @@ extension ObjectTier {
                 try await store.delete(key)
             }
         } catch {
-            // The next purge needs them to find what is left.
+            // The next purge needs them to find the remaining objects.
             if withOriginals { for object in objects { try? await put(object) } }
             throw error
         }
         return found.withLock { $0.result }
     }
 
-    /// Returns the key of an original's body if it exists and belongs to no source but the ones with a key in `own`.
+    /// Returns the key of an original's body if it exists and belongs only to sources with a key in `own`.
     private func body(_ digest: String, of own: [String]) async throws(StoreError) -> [String] {
         if own.isEmpty { return [] }
         async let isThere = Result(of: { () async throws(StoreError) in try await self.store.holds("o/" + digest) })
@@ -93,7 +95,7 @@ extension ObjectTier {
         return try await isThere.get() && having.allSatisfy { own.contains($0.key) } ? ["o/" + digest] : []
     }
 
-    /// 32 hexadecimal digits that no other purge has.
+    /// Returns 32 random hexadecimal digits, which no other purge has.
     private static func random() -> String {
         var generator = SystemRandomNumberGenerator()
         return hex((0..<16).map { _ in UInt8.random(in: 0...255, using: &generator) })

@@ -1,22 +1,22 @@
 import HTTPCaching
 import PipelineSupport
 
-/// An object store as a tier, which any number of nodes may use at once: bodies, records and variants as objects.
+/// An object store as a tier for any number of nodes. Bodies, records and variants are objects.
 ///
 /// | key | object |
 /// |---|---|
-/// | `o/{digest}` | an original's body, as it is |
+/// | `o/{digest}` | an original's body, unchanged |
 /// | `d/{digest}/{SHA-256 of the source}` | empty: a source that has had this body |
 /// | `s/{SHA-256 of the source}` | the records of a source, and the digests it has had |
 /// | `v/{original's digest}/{key}` | a variant |
 /// | `p/{SHA-256 of the source}` | the last purge of a source: a random text |
 /// | `q/{random text}` | a purge by selection |
 ///
-/// Purges come first: a record says which ones it takes into account (`seen`), and one that does not know all that cover
-/// its source is void. A node that stores late what a purge has overtaken therefore stores nothing that is ever used.
-/// Nothing is conditional, and no two nodes' clocks are compared: of two nodes that store records of one source at the
-/// same time, one may lose its own, which is fetched again.
-package final class ObjectTier: CacheTier {
+/// Purges take precedence: a record lists the purges that were known when its fetch began (`seen`), and a record that
+/// lacks a purge of its source is invalid. An entry that a node stores after a purge, from work that began before it,
+/// is therefore never used. No write is conditional, and the clocks of nodes are not compared. If two nodes store
+/// records of one source at the same time, one record may be lost and is fetched again.
+package final class ObjectTier: MarkedTier {
     package let name = TierName.remote
     let store: any ObjectStore
     private let keepsOriginals: Bool
@@ -24,9 +24,9 @@ package final class ObjectTier: CacheTier {
     let times = PurgeTimes()
     let purges: LivePurges
     static let opaque = "application/octet-stream"
-    /// Bytes of the longest body of an original that is stored.
+    /// The size in bytes of the longest body of an original that is stored.
     static let longestOriginal = 64 << 20
-    /// Requests at once of one store or purge.
+    /// The number of concurrent requests per store or purge.
     static let width = 48
 
     package init(_ store: any ObjectStore, originals: Bool = true, variants: Bool = true) {
@@ -47,12 +47,13 @@ package final class ObjectTier: CacheTier {
         case .records(let source) where keepsOriginals: return try await records(source)
         case .original(let digest) where keepsOriginals: return try await original(digest, part)
         case .variant(let key, let original) where keepsVariants: return try await variant(key, of: original, part)
-        // An answer would count as a sign that the bucket works.
+        // A response would count as a sign that the bucket works.
         default: throw StoreError(.skipped, "the bucket does not keep these")
         }
     }
 
-    /// One round trip: the records and the purges that may void them are asked for at once.
+    /// Returns the records of a source. This takes one round trip, because the records and the purges that may
+    /// invalidate them are requested at the same time.
     private func records(_ source: String) async throws(StoreError) -> FoundEntry? {
         async let asked = Result(of: { () async throws(StoreError) in try await self.stored(source) })
         async let purged = Result(of: { () async throws(StoreError) in
@@ -70,8 +71,8 @@ package final class ObjectTier: CacheTier {
         return isLeft ? .records(records.map { $0.record.moved(by: -found.clockOffset) }) : nil
     }
 
-    /// Reads the object of a source, whose times are the store's; nil if the bucket has none. Throws `damaged` if it was
-    /// changed, or is another source's.
+    /// Reads the object of a source, with times according to the store's clock; nil if the bucket has no such object.
+    /// Throws `damaged` if the object was changed or belongs to a different source.
     func stored(_ source: String) async throws(StoreError) -> (object: SourceObject?, clockOffset: Double) {
         let key = Self.key(of: source)
         let answer = try await store.get(key, isLong: false)
@@ -82,13 +83,14 @@ package final class ObjectTier: CacheTier {
         return (object, answer.clockOffset)
     }
 
-    /// Reads the text of a source's last purge; nil if no node has purged the source.
+    /// Reads the name of a source's last purge; nil if no node has purged the source.
     private static func text(_ answer: ObjectAnswer) throws(StoreError) -> String? {
         guard let bytes = answer.body?.read() else { return nil }
-        guard bytes.count == 32, bytes.allSatisfy({ (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }) else {
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard LivePurges.isText(text) else {
             throw StoreError(.damaged, "the bucket returned a changed purge below p/")
         }
-        return String(decoding: bytes, as: UTF8.self)
+        return text
     }
 
     private func original(_ digest: String, _ part: EntryPart) async throws(StoreError) -> FoundEntry? {
@@ -119,7 +121,7 @@ package final class ObjectTier: CacheTier {
 
     // MARK: Storing
 
-    /// Changes of one source are made in order, those of different ones at the same time.
+    /// Stores changes. Changes to one source are applied in order, and changes to different sources concurrently.
     package func store(_ changes: [EntryChange]) async throws(StoreError) {
         var groups: [ByteString: [EntryChange]] = [:]
         for change in changes { groups[ByteString(change.kind.name), default: []].append(change) }
@@ -130,32 +132,32 @@ package final class ObjectTier: CacheTier {
 
     private func store(_ change: EntryChange) async throws(StoreError) {
         switch change.kind {
-        case .original(let record, let body): try await store(record, body, since: change.mark.rawValue)
+        case .original(let record, let body): try await store(record, body, since: change.mark)
         case .freshened(let record):
-            try await update(record, since: change.mark.rawValue) { object, record, seen in
+            try await update(record, since: change.mark) { object, record, seen in
                 let isThere = object.records.contains { $0.record.response.selecting == record.response.selecting }
                 if isThere { object.put(record, seen: seen) }
                 return isThere
             }
-        case .removedRecord(let source, let selecting):
-            guard keepsOriginals, var object = try await stored(source).object else { return }
-            object.records.removeAll { $0.record.response.selecting == selecting }
+        case .removedRecord(let record):
+            guard keepsOriginals, var object = try await stored(record.source).object else { return }
+            object.records.removeAll { $0.record.hasSameSelection(as: record) }
             try await put(object)
         case .variant(let entry, let body, let source):
-            guard keepsVariants, let seen = try await seen(source, [entry.originalDigest], since: change.mark.rawValue)
+            guard keepsVariants, let seen = try await seen(source, [entry.originalDigest], since: change.mark)
             else { return }
             let key = Self.key(ofVariant: entry.key, of: entry.originalDigest)
             let stored = StoredObjectVariant(entry: entry, source: source, seen: seen)
             try await store.put(key, ObjectCoding.encode(body, stored.texts, key: key), type: entry.mediaType)
-            // One that began meanwhile may not have seen it.
+            // A purge that began in the meantime may be unknown to this work.
             let names = [entry.originalDigest] + (source.map { [$0] } ?? [])
-            if times.haveBeenPurged(names, since: change.mark.rawValue) { try await store.delete(key) }
+            if times.haveBeenPurged(names, since: change.mark) { try await store.delete(key) }
         }
     }
 
-    /// The body first, so that no record leads to one that is missing.
+    /// Stores the body first, so that no record leads to a missing body.
     private func store(
-        _ record: OriginalRecord, _ body: EntryBody?, since mark: UInt64
+        _ record: OriginalRecord, _ body: EntryBody?, since mark: PurgeMark
     ) async throws(StoreError) {
         guard keepsOriginals else { return }
         if let body, body.count > 0, body.count <= Self.longestOriginal {
@@ -170,18 +172,18 @@ package final class ObjectTier: CacheTier {
         }
     }
 
-    /// Changes the object of a record's source, unless a purge has overtaken the record.
+    /// Changes the object of a record's source, unless a purge has invalidated the record.
     ///
-    /// - Parameter change: makes the change; returns whether there is one.
+    /// - Parameter change: applies the change. Returns whether anything changed.
     private func update(
-        _ record: OriginalRecord, since mark: UInt64,
+        _ record: OriginalRecord, since mark: PurgeMark,
         _ change: @Sendable (inout SourceObject, OriginalRecord, Set<String>) -> Bool
     ) async throws(StoreError) {
         guard keepsOriginals else { return }
         async let asked = Result(of: { () async throws(StoreError) in try await self.stored(record.source) })
         let seen = try await seen(record.source, [record.digest], since: mark)
         let found: (object: SourceObject?, clockOffset: Double)
-        // What is damaged is replaced.
+        // A damaged object is replaced.
         switch await asked {
         case .success(let stored): found = stored
         case .failure(let error) where error.code == .damaged: found = (nil, 0)
@@ -189,7 +191,7 @@ package final class ObjectTier: CacheTier {
         }
         guard let seen else { return }
         var object = found.object ?? SourceObject(source: record.source)
-        // Void records are not carried along: they would outlive the purge.
+        // Invalid records are not copied, because they would then outlive the purge.
         object.records.removeAll { !$0.seen.isSuperset(of: seen) }
         if change(&object, record.moved(by: found.clockOffset), seen) { try await put(object) }
     }
@@ -199,9 +201,10 @@ package final class ObjectTier: CacheTier {
         try await store.put(key, ObjectCoding.encode([], object.texts, key: key), type: Self.opaque)
     }
 
-    /// The purges that cover a source, if the work that began at a mark has taken all of them into account; otherwise nil.
+    /// Returns the purges that cover a source, if all of them were known to the work that began at a mark; otherwise
+    /// nil.
     private func seen(
-        _ source: String?, _ digests: [String], since mark: UInt64
+        _ source: String?, _ digests: [String], since mark: PurgeMark
     ) async throws(StoreError) -> Set<String>? {
         if times.haveBeenPurged(digests + (source.map { [$0] } ?? []), since: mark) { return nil }
         guard let source else { return [] }
@@ -217,15 +220,14 @@ package final class ObjectTier: CacheTier {
         return seen.union([text])
     }
 
-    package var currentMark: PurgeMark? { PurgeMark(times.tick()) }
+    package var mark: PurgeMark { times.tick() }
 
-    package func purges(since mark: PurgeMark?) async throws(StoreError) -> PurgeLog {
-        // An error is counted by the next look-up.
+    package func catchUp() async {
+        // The next look-up counts an error.
         if purges.hasCopies { try? await purges.refresh() }
-        return times.log(since: mark?.rawValue)
     }
 
-    /// Counts what the bucket holds by listing it, a request for each thousand objects.
+    /// Counts the contents of the bucket by listing it, with one request per thousand objects.
     package func statistics() async throws(StoreError) -> TierStatistics {
         var statistics = TierStatistics()
         for (prefix, counter) in [("o/", \TierStatistics.originals), ("s/", \.records), ("v/", \.variants)] {
@@ -250,7 +252,7 @@ package final class ObjectTier: CacheTier {
         } while next != nil
     }
 
-    /// Does the same to all items, a few at once. All are tried; the first error is thrown.
+    /// Runs `body` for all items, a few at a time. All items are tried, and the first error is thrown.
     static func each<Item: Sendable>(
         _ items: [Item], _ body: @escaping @Sendable (Item) async throws(StoreError) -> Void
     ) async throws(StoreError) {
@@ -273,18 +275,18 @@ package final class ObjectTier: CacheTier {
 }
 
 extension EntryChange.Kind {
-    /// What the order of changes matters for.
+    /// The source or key. Changes with the same name are applied in order.
     fileprivate var name: String {
         switch self {
-        case .original(let record, _), .freshened(let record): record.source
-        case .removedRecord(let source, _): source
+        case .original(let record, _), .freshened(let record), .removedRecord(let record): record.source
         case .variant(let entry, _, _): entry.key
         }
     }
 }
 
 extension OriginalRecord {
-    /// The record with its times by another clock. Times of machines whose clocks agree within seconds stay as they are.
+    /// Returns the record with its times converted to another clock. The times do not change if the clocks agree within
+    /// seconds.
     fileprivate func moved(by seconds: Double) -> OriginalRecord {
         guard abs(seconds) > 5 else { return self }
         var moved = self

@@ -1,79 +1,54 @@
 import PipelineSupport
 import Synchronization
 
-/// When this process has purged which names, by a clock of its own whose readings are all different: microseconds, which
-/// are the marks of `ObjectTier`.
+/// The purges by this process, by name, with the times of a clock that counts suspension, as the
+/// store's clock does. These times are the marks of `ObjectTier`.
 final class PurgeTimes: Sendable {
     private struct State {
-        var last: UInt64 = 0
-        var names: [String: UInt64] = [:]
-        /// What began before is void, whatever its names.
-        var floor: UInt64 = 0
-        /// What began before is void, although nothing was removed.
-        var void: UInt64 = 0
-        /// The purges written by this process, by their texts.
-        var own: [String: UInt64] = [:]
+        var journal = PurgeJournal()
+        /// The purges that this process has written, by their names in the store.
+        var own: [String: PurgeMark] = [:]
 
-        mutating func tick() -> UInt64 {
-            last = max(last + 1, UInt64(SystemClock.monotonic.seconds * 1e6))
-            return last
-        }
+        mutating func tick() -> PurgeMark { journal.tick(PurgeMark(seconds: SystemClock.boot.seconds)) }
     }
 
     private let state = Mutex(State())
 
-    /// A reading of now, later than every one before.
-    func tick() -> UInt64 { state.withLock { $0.tick() } }
+    /// Returns a reading of the current time that is later than all previous readings.
+    func tick() -> PurgeMark { state.withLock { $0.tick() } }
 
-    /// Notes a purge that has been written, and returns when.
+    /// Records a purge that has been written, and returns its time.
     ///
     /// - Parameters:
     ///   - names: sources and digests.
-    ///   - text: what the purge is called in the store; nil if it has no object of its own.
+    ///   - text: the purge's name in the store; nil if it has no object.
     @discardableResult
-    func note(_ names: Set<String>, as text: String? = nil) -> UInt64 {
+    func note(_ names: Set<String>, as text: String? = nil) -> PurgeMark {
         state.withLock { state in
             let now = state.tick()
-            for name in names { state.names[name] = now }
+            state.journal.record(EntrySelection(sources: names), at: now)
+            // The store gives a forgotten purge a later time, which invalidates more.
+            if state.own.count >= PurgeJournal.mostNames { state.own = [:] }
             if let text { state.own[text] = now }
-            if state.names.count > PurgeLog.limit || state.own.count > PurgeLog.limit {
-                (state.names, state.own, state.floor) = ([:], [:], now)
-            }
             return now
         }
     }
 
-    /// The latest mark that may lie before what a store has written, since its clock shows seconds only.
-    func mark(of answer: ObjectAnswer) -> UInt64 {
-        let now = tick()
-        return now - min(now, UInt64(max(0, (answer.age ?? 0) - 1) * 1e6))
+    /// Returns the latest mark that may precede what a store has written. The store's clock has a resolution of one
+    /// second.
+    func mark(of answer: ObjectAnswer) -> PurgeMark {
+        let now = tick().rawValue
+        return PurgeMark(now - min(now, UInt64(max(0, (answer.age ?? 0) - 1) * 1e6)))
     }
 
-    /// Voids all work in flight.
-    func noteAll() -> UInt64 {
-        state.withLock { state in
-            state.void = state.tick()
-            return state.void
-        }
+    /// Invalidates all work in progress.
+    func noteAll() -> PurgeMark { note(EntrySelection.workInFlight.sources) }
+
+    /// Returns whether this process has purged one of these names since a mark.
+    func haveBeenPurged(_ names: [String], since mark: PurgeMark) -> Bool {
+        state.withLock { !$0.journal.isCurrent(names, source: names.first, since: mark) }
     }
 
-    /// Whether one of these names was purged by this process since a mark.
-    func haveBeenPurged(_ names: [String], since mark: UInt64) -> Bool {
-        state.withLock { state in
-            mark < max(state.floor, state.void) || names.contains { state.names[$0].map { $0 > mark } ?? false }
-        }
-    }
-
-    /// When this process wrote a purge; nil if another one did.
-    func time(of text: String) -> UInt64? { state.withLock { $0.own[text] } }
-
-    /// What this process has purged since a mark.
-    func log(since mark: UInt64?) -> PurgeLog {
-        state.withLock { state in
-            let now = PurgeMark(state.tick())
-            guard let mark else { return PurgeLog(mark: now, names: []) }
-            if mark < state.floor { return PurgeLog(mark: now, names: nil) }
-            return PurgeLog(mark: now, names: Set(state.names.filter { $0.value > mark }.keys))
-        }
-    }
+    /// Returns the time when this process wrote a purge; nil if a different process wrote it.
+    func time(of text: String) -> PurgeMark? { state.withLock { $0.own[text] } }
 }

@@ -1,7 +1,7 @@
 import Glibc
 import PipelineSupport
 
-/// An exclusive lock on a cache folder, between processes and between stores of one process.
+/// An exclusive lock on a cache folder, between processes and between stores in one process.
 struct FolderLock: ~Copyable {
     private let file: CInt
 
@@ -15,16 +15,6 @@ struct FolderLock: ~Copyable {
         }
     }
 
-    /// Closing the file releases the lock, and so does the end of the process.
+    /// Releases the lock by closing the file. The lock is also released when the process terminates.
     func unlock() { Glibc.close(file) }
-}
-
-/// Locks or unlocks one byte of an open file without waiting (open-file-description locks, fcntl(2)); the kernel drops
-/// the lock however the process terminates.
-///
-/// - Returns: nil on success, else errno.
-func lockByte(_ type: CInt, _ offset: off_t, of file: CInt) -> CInt? {
-    var range = flock(l_type: Int16(type), l_whence: Int16(SEEK_SET), l_start: offset, l_len: 1, l_pid: 0)
-    // F_OFD_SETLK, whose definition Swift does not import.
-    return uninterrupted { fcntl(file, 37, &range) } == 0 ? nil : errno
 }

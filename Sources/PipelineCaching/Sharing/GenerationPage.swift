@@ -2,28 +2,28 @@ import Glibc
 import PipelineSupport
 import Synchronization
 
-/// The purge generation of a cache folder, which every process reads without the index: the first eight bytes of the
-/// file `generation`, in the machine's byte order.
+/// The purge generation of a cache folder, which every process can read without the index. It is the first eight bytes
+/// of the file `generation`, in the machine's byte order.
 ///
-/// A process writes the index's new generation under the write lock before its purge commits, so a process that reads
-/// the number it already knows has missed no purge. The file is read instead of mapped, because truncating a mapped
-/// file kills its readers (SIGBUS).
+/// A process writes the index's new generation under the write lock before its purge commits. A process that reads the
+/// number that it already knows has therefore missed no purge. The file is read instead of mapped, because truncating a
+/// mapped file kills its readers (SIGBUS).
 ///
-/// @unchecked Sendable because `file` stays the same descriptor, whatever file it refers to, and only `DiskIndex`, one
-/// thread at a time, calls anything but `value`.
+/// `@unchecked Sendable` because `file` remains the same descriptor, whatever file it refers to, and because only
+/// `DiskIndex`, on one thread at a time, calls anything except `value`.
 final class GenerationPage: @unchecked Sendable {
-    /// Bytes of the file.
+    /// The length of the file in bytes.
     static let length = 4096
-    /// Nanoseconds between two checks whether another file has replaced the open one.
+    /// The number of nanoseconds between checks for a replaced file.
     private static let interval: UInt64 = 10_000_000
 
     private let path: String
-    /// Refers to `/dev/null` while there is no file.
+    /// The descriptor. It refers to `/dev/null` if the file does not exist.
     private let file: CInt
     private let inode = Atomic<UInt64>(0)
     private let nextCheck = Atomic<UInt64>(0)
 
-    /// Opens nothing yet; the value is 0 until `attach()` or `create(_:in:)`.
+    /// Opens nothing yet. The value is 0 until `attach()` or `create(_:in:)` is called.
     init(folder: String) {
         path = "\(folder)/generation"
         file = open("/dev/null", O_RDWR | O_CLOEXEC)
@@ -31,7 +31,7 @@ final class GenerationPage: @unchecked Sendable {
 
     deinit { if file >= 0 { close(file) } }
 
-    /// The generation last written by any process; 0 if the file is missing, short or replaced. Any thread may call it.
+    /// The generation that any process wrote last; 0 if the file is missing, short or replaced. Any thread may read it.
     var value: UInt64 {
         let now = SystemClock.coarseNanoseconds
         if now >= nextCheck.load(ordering: .relaxed) {
@@ -42,21 +42,23 @@ final class GenerationPage: @unchecked Sendable {
         return pread(file, &value, MemoryLayout<UInt64>.size, 0) == MemoryLayout<UInt64>.size ? value : 0
     }
 
-    /// Whether the file at the path is not the open one, or has another length.
+    /// Whether the file at the path is not the open file, or has a different length.
     var isReplaced: Bool {
         let known = inode.load(ordering: .relaxed)
         var info = stat()
         return known == 0 || lstat(path, &info) != 0 || UInt64(info.st_ino) != known || info.st_size != Self.length
     }
 
-    /// Opens the file at the path. Returns false, and leaves no file open, if there is none of the right kind.
+    /// Opens the file at the path. Returns false, and leaves no file open, if the file is missing or is not a
+    /// generation file.
     func attach() -> Bool {
         inode.store(0, ordering: .relaxed)
-        // Also for writing: on an overlay file system, a file opened for reading may be another than the writers'.
+        // Open it for writing too: on an overlay file system, a file opened for reading may differ from the writers'
+        // file.
         let opened = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         defer { if opened >= 0 { close(opened) } }
         var info = stat()
-        // `dup2` replaces the descriptor atomically: a thread that reads meanwhile reads one file or the other.
+        // `dup2` replaces the descriptor atomically, so a concurrent read uses either the old or the new file.
         if opened >= 0, fstat(opened, &info) == 0, BodyFiles.isOurs(info), info.st_size == Self.length,
             refer(to: opened)
         {
@@ -75,7 +77,7 @@ final class GenerationPage: @unchecked Sendable {
         file >= 0 && dup2(other, file) == file && fcntl(file, F_SETFD, FD_CLOEXEC) == 0
     }
 
-    /// Replaces what is at the path with a new file and opens it. The caller holds the index's write lock.
+    /// Replaces the file at the path with a new file and opens it. The caller holds the index's write lock.
     func create(_ generation: UInt64, in files: BodyFiles) throws(StoreError) {
         var page = [UInt8](repeating: 0, count: Self.length)
         page.withUnsafeMutableBytes { $0.storeBytes(of: generation, as: UInt64.self) }

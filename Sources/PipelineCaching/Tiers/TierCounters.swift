@@ -1,24 +1,24 @@
-/// What one tier behind memory, and the queue in front of it, has done in this process.
+/// The counters of one tier behind memory, and of the queue in front of it, in this process.
 package struct TierCounters: Sendable {
     package var name: TierName
     package var records: LookupCounters
     package var originals: LookupCounters
     package var variants: LookupCounters
-    /// Calls that failed, and changes that could not be stored.
+    /// The number of calls that failed, and of changes that could not be stored.
     package var failures: Int
     /// Why the latest call failed; nil if it succeeded.
     package var problem: String?
-    /// Calls that were not made.
+    /// The number of calls that were skipped.
     package var skips: Int
-    /// Calls that have not returned.
+    /// The number of calls that have not returned.
     package var calls: Int
-    /// Bytes waiting or being written.
+    /// The number of bytes that are waiting or being written.
     package var queuedBytes: Int
-    /// Changes dropped because the queue was full.
+    /// The number of changes dropped because the queue was full.
     package var dropped: Int
 }
 
-/// Look-ups that found an entry, and those that did not.
+/// The numbers of look-ups that did and did not find an entry.
 package struct LookupCounters: Sendable, Hashable {
     package var hits = 0
     package var misses = 0

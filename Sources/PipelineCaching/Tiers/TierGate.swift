@@ -1,11 +1,12 @@
 import PipelineSupport
 import Synchronization
 
-/// Bounds what a tier may cost: how long a call is waited for, how many are in progress, and whether a tier that keeps
-/// failing is asked at all. Counts what goes wrong, and logs each cause once.
+/// Limits the cost of a tier: how long to wait for a call, how many calls may be in progress, and whether to call a
+/// tier that keeps failing. Counts errors and logs each cause once.
 final class TierGate: Sendable {
     private let name: TierName
-    private let limit: Int
+    /// The limits; nil for a tier that is called without limits.
+    private let placement: TierPlacement?
     private let breaker: Mutex<CircuitBreaker>?
     private let inProgress = Atomic<Int>(0)
     private let failed = Atomic<Int>(0)
@@ -19,19 +20,17 @@ final class TierGate: Sendable {
     private let warn: @Sendable (String) -> Void
     private static let start = ContinuousClock.now
 
-    /// - Parameter placement: nil for a tier that is called without bounds.
     init(name: TierName, placement: TierPlacement?, warn: @escaping @Sendable (String) -> Void) {
-        self.name = name
-        limit = placement?.calls ?? .max
+        (self.name, self.placement) = (name, placement)
         breaker = placement.map { Mutex(CircuitBreaker($0.breaker)) }
         self.warn = warn
     }
 
-    /// Calls that failed, and changes that could not be stored.
+    /// The number of calls that failed, and of changes that could not be stored.
     var failures: Int { failed.load(ordering: .relaxed) }
-    /// Calls that were not made.
+    /// The number of calls that were skipped.
     var skips: Int { skipped.load(ordering: .relaxed) }
-    /// Calls that have not returned.
+    /// The number of calls that have not returned.
     var calls: Int { inProgress.load(ordering: .relaxed) }
 
     /// Why the latest call failed; nil if it succeeded.
@@ -41,7 +40,7 @@ final class TierGate: Sendable {
     func note(_ error: StoreError) {
         if error.code == .skipped { return }
         failed.add(1, ordering: .relaxed)
-        // The messages of other codes name an entry.
+        // The messages of other codes contain the name of an entry.
         let cause = error.code == .unavailable ? error.description : error.code.description
         let isNew = trouble.withLock { trouble in
             trouble.latest = error.description
@@ -51,14 +50,19 @@ final class TierGate: Sendable {
         warn("the \(name) cache failed; continuing without it where necessary: \(error.description)")
     }
 
-    /// Makes a call, waits for it until the deadline, then cancels it and throws `timedOut`. A call that ignores the
-    /// cancellation counts as in progress until it returns.
+    /// Makes a call and waits for it until the deadline. Then cancels the call and throws `timedOut`. A call that
+    /// ignores the cancellation counts as in progress until it returns.
     ///
-    /// Throws `skipped` without a call if the tier keeps failing or too many calls are in progress.
+    /// Throws `skipped` without making a call if the tier keeps failing or too many calls are in progress.
+    ///
+    /// - Parameter deadline: the tier's deadline that applies.
     func call<Value: Sendable>(
-        within deadline: Duration, _ body: @escaping @Sendable () async throws(StoreError) -> Value
+        within deadline: any KeyPath<TierPlacement, Duration> & Sendable,
+        _ body: @escaping @Sendable () async throws(StoreError) -> Value
     ) async throws(StoreError) -> Value {
-        let isTrial = try admit()
+        guard let placement else { return try await body() }
+        let deadline = placement[keyPath: deadline]
+        let isTrial = try admit(placement.maxConcurrentCalls)
         let race = Race<Value>()
         let call = Task { [self] in
             let result = await Result(of: body)
@@ -66,7 +70,7 @@ final class TierGate: Sendable {
             race.end(result)
         }
         let timer = Task { [name] in
-            // Cancelled once the call has ended.
+            // The sleep is cancelled once the call has ended.
             guard (try? await Task.sleep(for: deadline)) != nil else { return }
             race.end(.failure(StoreError(.timedOut, "the tier \(name) did not answer within \(deadline)")))
         }
@@ -89,8 +93,8 @@ final class TierGate: Sendable {
 
     private static var now: Double { start.duration(to: .now) / .seconds(1) }
 
-    /// Counts a call as in progress; returns whether it decides if the breaker closes.
-    private func admit() throws(StoreError) -> Bool {
+    /// Counts a call as in progress. Returns whether its result decides if the breaker closes.
+    private func admit(_ limit: Int) throws(StoreError) -> Bool {
         if inProgress.add(1, ordering: .relaxed).oldValue >= limit {
             inProgress.subtract(1, ordering: .relaxed)
             skipped.add(1, ordering: .relaxed)
@@ -107,7 +111,7 @@ final class TierGate: Sendable {
     }
 }
 
-/// The first result of several that may come, for the one caller that waits.
+/// The first of several possible results, for the one caller that is waiting.
 private final class Race<Value: Sendable>: Sendable {
     typealias Outcome = Result<Value, StoreError>
 

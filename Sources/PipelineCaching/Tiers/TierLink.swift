@@ -2,41 +2,49 @@ import HTTPCaching
 import PipelineSupport
 import Synchronization
 
-/// One tier behind memory: its queue, its deadline and its breaker. Nothing in it throws: trouble is counted, logged
-/// once, and turned into a miss.
+/// A tier behind memory, with its queue, its deadline and its breaker. Calls other than `purge` do not throw: an error
+/// is counted, logged once, and turned into a miss.
 ///
-/// The folder is called directly: its calls cannot be cancelled, and its threads bound how many are in progress. Any
-/// other tier is called with a deadline, and what it returns is checked, since it may be another machine's.
+/// The folder is called without a deadline, because its calls cannot be cancelled, and its threads limit how many are
+/// in progress. Entries of all other tiers are checked, because another machine may have written them.
 final class TierLink: Sendable {
     let tier: any CacheTier
     let queue: WriteBehind
-    /// nil for the folder.
-    private let placement: TierPlacement?
     private let gate: TierGate
     private let folder: DiskTier?
-    /// The mark up to which this process knows the tier's purges.
-    private let known = Mutex<PurgeMark?>(nil)
-    private let recentPurges = Mutex(RecentPurges())
+    /// The tier, if it has marks; nil for a program's own tier. In that case, the journal decides which entries a purge
+    /// has invalidated.
+    private let marked: (any MarkedTier)?
+    /// The purges by this process. The tier may still return the removed entries: the removal may have failed, the tier
+    /// may return an old entry, or another machine may have stored the entry again. Marks are Unix times.
+    private let journal: SharedJournal
+    /// The sources with a response that the tier failed to store. The tier may still have an earlier response.
+    private let outdated = Mutex(PurgeJournal())
     private let lookups = Mutex(PerTier { _ in LookupCounters() })
     private let hitTime = Mutex<Double?>(nil)
+    /// The stores in progress. A store that took too long counts until it ends.
+    private let stores: Stores
 
-    init(_ folder: DiskTier, queueBytes: Int, warn: @escaping @Sendable (String) -> Void) {
-        let gate = TierGate(name: folder.name, placement: nil) { warn($0) }
-        (tier, placement, self.folder, self.gate) = (folder, nil, folder, gate)
-        queue = WriteBehind(limit: queueBytes) { changes throws(StoreError) in
-            try await folder.store(changes)
-        } failed: {
-            gate.note($0)
-        }
+    private final class Stores: Sendable {
+        let count = Atomic<Int>(0)
     }
 
-    init(_ placement: TierPlacement, warn: @escaping @Sendable (String) -> Void) {
-        let gate = TierGate(name: placement.tier.name, placement: placement, warn: warn)
-        (tier, self.placement, folder, self.gate) = (placement.tier, placement, nil, gate)
-        let tier = placement.tier
-        queue = WriteBehind(limit: placement.queueBytes) { changes throws(StoreError) in
-            try await gate.call(within: placement.storeDeadline) { () async throws(StoreError) in
-                try await tier.store(changes)
+    /// - Parameter placement: the limits; nil for the folder.
+    init(
+        _ tier: any CacheTier, _ placement: TierPlacement?, queueBytes: Int,
+        warn: @escaping @Sendable (String) -> Void
+    ) {
+        let gate = TierGate(name: tier.name, placement: placement, warn: warn)
+        let (marked, journal, stores) = (tier as? any MarkedTier, SharedJournal(), Stores())
+        (self.tier, folder, self.gate) = (tier, placement == nil ? tier as? DiskTier : nil, gate)
+        (self.marked, self.journal, self.stores) = (marked, journal, stores)
+        queue = WriteBehind(limit: queueBytes) { changes throws(StoreError) in
+            let due = marked == nil ? changes.filter { $0.isCurrent(in: journal) } : changes
+            if due.isEmpty { return }
+            try await gate.call(within: \.storeDeadline) { () async throws(StoreError) in
+                stores.count.add(1, ordering: .relaxed)
+                defer { stores.count.subtract(1, ordering: .relaxed) }
+                try await tier.store(due)
             }
         } failed: {
             gate.note($0)
@@ -55,23 +63,26 @@ final class TierLink: Sendable {
             queuedBytes: queue.waiting, dropped: queue.dropped)
     }
 
-    /// The mark up to which this process knows the tier's purges; to be taken before anything is looked up.
-    var mark: PurgeMark { folder?.mark ?? tier.currentMark ?? known.withLock { $0 } ?? PurgeMark(0) }
+    /// The mark up to which this process knows the tier's purges. Read it before any look-up.
+    var mark: PurgeMark { marked?.mark ?? journal.mark }
 
-    /// Milliseconds that a look-up of a variant takes which finds it, on average over the last ones; nil if none has.
+    /// Returns whether a machine that has applied a purge has also applied it in this tier.
+    func wasPurgedElsewhere(_ selection: EntrySelection) -> Bool { marked?.wasPurgedElsewhere(selection) ?? false }
+
+    /// The average milliseconds of recent look-ups that found a variant; nil if there were none.
     var millisecondsOfHit: Double? { hitTime.withLock(\.self) }
 
-    /// Bytes of the longest body that is stored in one call with others: the folder stores them in one transaction, for
-    /// which other writers wait, and other tiers at the same time.
-    var longestOfSeveral: Int { isFolder ? DiskStoreConfiguration().inlineLimit : 1_000_000 }
+    /// The size in bytes of the longest body that is stored in one call with others. The folder stores them in one
+    /// transaction, for which other writers wait. Other tiers store them concurrently.
+    var longestOfSeveral: Int { folder?.store.configuration.inlineLimit ?? 1_000_000 }
 
-    /// The entry, or what is known of it; nil if the tier has none, or none that can be relied on.
+    /// Returns the entry or its description; nil if the tier has no entry, or none that is reliable.
     ///
-    /// - Parameter isCounted: false for what is no look-up of a request, or its second one.
+    /// - Parameter isCounted: false if the look-up does not belong to a request, or is the request's second look-up.
     func find(_ key: EntryKey, _ part: EntryPart, isCounted: Bool = true) async -> FoundEntry? {
         let began = SystemClock.monotonic.seconds
         let found: FoundEntry?
-        do throws(StoreError) { found = try await asked(key, part) } catch {
+        do throws(StoreError) { found = doubted(try await asked(key, part)) } catch {
             // The tier may have the entry, so do not count a miss.
             gate.note(error)
             return nil
@@ -91,95 +102,131 @@ final class TierLink: Sendable {
         return found
     }
 
+    /// Records that the tier has not stored a change. Earlier records of the source in the tier are then validated
+    /// before they are used.
+    ///
+    /// - Parameter now: the current time in Unix seconds.
+    func missed(_ change: EntryChange.Kind, now: Double) {
+        let (source, time): (String, Double)
+        switch change {
+        case .original(let record, _), .freshened(let record):
+            (source, time) = (record.source, record.response.responseTime)
+        case .removedRecord(let record): (source, time) = (record.source, now)
+        case .variant: return
+        }
+        outdated.withLock { $0.record(EntrySelection(sources: [source]), at: PurgeMark(seconds: time)) }
+    }
+
+    private func doubted(_ found: FoundEntry?) -> FoundEntry? {
+        guard case .records(var records)? = found else { return found }
+        outdated.withLock { outdated in
+            for at in records.indices {
+                guard let latest = outdated.lastPurge(of: records[at].source) else { continue }
+                if PurgeMark(seconds: records[at].response.responseTime) < latest {
+                    records[at].response.isInDoubt = true
+                }
+            }
+        }
+        return .records(records)
+    }
+
     private func asked(_ key: EntryKey, _ part: EntryPart) async throws(StoreError) -> FoundEntry? {
-        guard let placement else { return try await tier.find(key, part) }
-        let found = try await gate.call(within: placement.deadline) { [tier] () async throws(StoreError) in
+        let found = try await gate.call(within: \.deadline) { [tier] () async throws(StoreError) in
             try await tier.find(key, part)
         }
-        guard let found else { return nil }
+        guard !isFolder, let found else { return found }
         if !EntryCheck.agrees(found, with: key, part) {
             throw StoreError(
                 .damaged, "the tier \(name) returned another entry than the one asked for, or a changed one")
         }
-        return recentPurges.withLock { $0.left(of: found) }
+        return journal.left(of: found)
     }
 
-    /// No longer takes entries from before a purge from the tier, whether that purge succeeds or not; to be called
-    /// before any tier is purged, or a look-up could copy an entry to one that was.
+    /// Ignores entries in the tier from before a purge, whether that purge succeeds or not. Call it before any tier is
+    /// purged. Otherwise, a look-up could copy an entry to a tier that was already purged.
     ///
-    /// - Parameter now: Unix seconds.
-    func distrust(_ selection: PurgeSelection, now: Double) async {
-        guard placement != nil else { return }
+    /// - Parameter now: the current time in Unix seconds.
+    func distrust(_ selection: EntrySelection, now: Double) async {
+        if isFolder { return }
         var known = selection
-        for source in selection.sources where tier.currentMark == nil {
+        for source in selection.sources where marked == nil && !source.isEmpty {
             guard case .records(let records)? = await find(.records(source: source), .description) else { continue }
             known.digests.formUnion(records.map(\.digest))
         }
-        recentPurges.withLock { [known] in $0.add(known, now: now) }
+        journal.record(known, clock: PurgeMark(seconds: now))
     }
 
-    /// No longer takes any entry from before now.
-    func distrustAll(now: Double) {
-        if placement != nil { recentPurges.withLock { $0.addAll(now: now) } }
-    }
-
-    /// Purges after everything queued before; a tier that knows its mark at once need not wait, since it refuses what a
-    /// purge has overtaken.
+    /// Ignores entries in the tier from before purges that another process made in the cache folder.
     ///
-    /// - Parameter now: Unix seconds.
-    func purge(_ selection: PurgeSelection, now: Double) async throws(StoreError) -> PurgeResult {
-        if let placement, tier.currentMark != nil {
-            let purged = await Result { [tier] () async throws(StoreError) in
-                try await gate.call(within: placement.storeDeadline) { () async throws(StoreError) in
-                    try await tier.purge(selection)
+    /// - Parameter now: the current time in Unix seconds.
+    func distrust(_ log: PurgeLog, now: Double) {
+        if isFolder || marked != nil { return }
+        let clock = PurgeMark(seconds: now)
+        guard let names = log.names else { return journal.record(nil, clock: clock) }
+        if !names.isEmpty { journal.record(EntrySelection(sources: names), clock: clock) }
+        for selection in log.selections { journal.record(EntrySelection(matching: selection), clock: clock) }
+    }
+
+    /// Ignores all entries in the tier from before now.
+    func distrustAll(now: Double) {
+        if !isFolder { journal.record(nil, clock: PurgeMark(seconds: now)) }
+    }
+
+    /// Purges after all previously queued changes. A tier behind the folder that has marks need not wait, because it
+    /// refuses changes that a purge has invalidated.
+    ///
+    /// - Parameter now: the current time in Unix seconds.
+    func purge(_ selection: EntrySelection, now: Double) async throws(StoreError) -> PurgeResult {
+        let clock = PurgeMark(seconds: now)
+        var asked = selection
+        if marked == nil { asked.sources.subtract(EntrySelection.workInFlight.sources) }
+        let call = { @Sendable [tier, gate, asked] in
+            await Result { () async throws(StoreError) in
+                try await gate.call(within: \.storeDeadline) { () async throws(StoreError) in
+                    try await tier.purge(asked)
                 }
             }
-            // The digests stand for variants, which a soft purge leaves alone.
-            let left = PurgeSelection(digests: selection.mode == .soft ? [] : selection.digests)
-            recentPurges.withLock { recent in
-                if case .success = purged { recent.confirm(selection) } else { recent.add(left, now: now) }
+        }
+        if isFolder { return try await queue.run(call).get() }
+        if marked != nil {
+            let purged = await call()
+            if case .success = purged {
+                journal.confirm(selection)
+            } else if selection.mode != .soft {
+                // The digests represent variants, which a soft purge does not remove.
+                journal.record(EntrySelection(digests: selection.digests), clock: clock)
             }
             return try purged.get()
         }
-        let result = await queue.run { [tier, placement, gate] in
-            await Result(of: { () async throws(StoreError) in
-                guard let placement else { return try await tier.purge(selection) }
-                return try await gate.call(within: placement.storeDeadline) { () async throws(StoreError) in
-                    try await tier.purge(selection)
-                }
-            })
+        if asked.isEmpty {
+            await queue.drain()
+            return PurgeResult()
         }
-        let purged = try result.get()
-        if placement != nil { recentPurges.withLock { $0.add(PurgeSelection(digests: purged.digests), now: now) } }
-        return purged
+        // Copies are purged from nearer tiers without `distrust`.
+        journal.record(asked, clock: clock)
+        let purged = await queue.run { [journal, stores] () -> Result<PurgeResult, StoreError> in
+            // The queue is serial, so this one has exceeded its deadline.
+            let isStoring = stores.count.load(ordering: .relaxed) > 0
+            let purged = await call()
+            if case .success(let result) = purged {
+                journal.record(EntrySelection(digests: result.digests), clock: clock)
+                if isStoring || stores.count.load(ordering: .relaxed) > 0 {
+                    // The store may still store purged entries, so the purge is repeated.
+                    return .failure(StoreError(.timedOut, "a store that took too long has not ended"))
+                }
+            }
+            return purged
+        }
+        return try purged.get()
     }
 
-    /// Reads what others have purged from a tier that is not the folder since this process last looked.
-    func catchUp(_ forget: (PurgeLog) -> Void) async {
-        guard let placement else { return }
-        let before = known.withLock { $0 }
-        do throws(StoreError) {
-            // At hand, and no sign that the tier works.
-            let isAtHand = tier.currentMark != nil
-            let log =
-                isAtHand
-                ? try await tier.purges(since: before)
-                : try await gate.call(within: placement.deadline) { [tier] () async throws(StoreError) in
-                    try await tier.purges(since: before)
-                }
-            if let before, log.mark == before { return }
-            if before != nil, !log.isEmpty { forget(log) }
-            // Two of these may run at once; the later mark stays.
-            known.withLock { $0 = max($0 ?? log.mark, log.mark) }
-        } catch {
-            gate.note(error)
-        }
-    }
+    /// Removes copies of this tier's entries from nearer tiers if a purge by another machine covers them.
+    func catchUp() async { await marked?.catchUp() }
 
     func note(_ error: StoreError) { gate.note(error) }
 }
 
-/// Whether what a tier returned is what was asked for. A body is compared with its digest.
+/// Checks whether a tier returned what was requested. A body is compared with its digest.
 enum EntryCheck {
     static func agrees(_ found: FoundEntry, with key: EntryKey, _ part: EntryPart) -> Bool {
         switch (found, key) {
@@ -201,58 +248,15 @@ enum EntryCheck {
     }
 }
 
-/// What this process has purged from a tier, in case the tier returns it all the same: its removal may have failed, the
-/// tier may answer with what it had, or another machine may have stored it again. When there are too many, those that the
-/// tier has confirmed are forgotten, or else all of them by distrusting everything from before.
-struct RecentPurges: Sendable {
-    /// Sources and digests.
-    private var names: [String: (time: Double, isConfirmed: Bool)] = [:]
-    private var selections: [(selection: SourceSelection, time: Double, isConfirmed: Bool)] = []
-    private var floor = -Double.infinity
-
-    private static let mostNames = 4_096
-    private static let mostSelections = 64
-
-    /// - Parameter now: Unix seconds.
-    mutating func add(_ selection: PurgeSelection, now: Double) {
-        for name in selection.sources.union(selection.digests) { names[name] = (now, false) }
-        if let matching = selection.matching { selections.append((matching, now, false)) }
-        if isFull {
-            names = names.filter { !$0.value.isConfirmed }
-            selections.removeAll(where: \.isConfirmed)
-        }
-        if isFull { addAll(now: now) }
-    }
-
-    mutating func addAll(now: Double) { (names, selections, floor) = ([:], [], now) }
-
-    private var isFull: Bool { names.count > Self.mostNames || selections.count > Self.mostSelections }
-
-    /// Notes that the tier has confirmed a purge.
-    mutating func confirm(_ selection: PurgeSelection) {
-        for name in selection.sources.union(selection.digests) { names[name]?.isConfirmed = true }
-        for at in selections.indices where selections[at].selection == selection.matching {
-            selections[at].isConfirmed = true
-        }
-    }
-
-    /// An entry without what is older than the purge of its name; nil if nothing is left.
-    func left(of found: FoundEntry) -> FoundEntry? {
-        switch found {
-        case .records(let records):
-            let left = records.filter { $0.response.responseTime > max(purged($0.source), purged($0.digest)) }
-            return left.isEmpty ? nil : .records(left)
-        case .variant(let entry, _):
-            return entry.created > purged(entry.originalDigest) ? found : nil
-        // The bytes under a digest are what they are; only a record that was not purged leads to them.
-        case .original:
-            return found
-        }
-    }
-
-    private func purged(_ name: String) -> Double {
-        selections.reduce(max(floor, names[name]?.time ?? -.infinity)) { time, purge in
-            purge.selection.contains(name) ? max(time, purge.time) : time
+extension EntryChange {
+    /// Returns whether none of the change's names was purged since its mark.
+    fileprivate func isCurrent(in journal: SharedJournal) -> Bool {
+        switch kind {
+        case .original(let record, _), .freshened(let record):
+            journal.isCurrent([record.source, record.digest], source: record.source, since: mark)
+        case .variant(let entry, _, let source):
+            journal.isCurrent([entry.originalDigest] + [source].compactMap(\.self), source: source, since: mark)
+        case .removedRecord: true
         }
     }
 }

@@ -1,24 +1,32 @@
 import PipelineSupport
 import Synchronization
 
-/// Purges, by this process and by others that use the same tiers.
+/// Purges by this process and by other processes that use the same tiers.
 extension Tiers {
-    /// Whether memory may answer: no process has purged anything of the folder that this one does not know of.
+    /// Whether entries in memory may be used, because this process knows all purges of the folder by other processes.
     package var isMemoryCurrent: Bool { folder?.isCurrent ?? true }
 
-    /// Whether records in memory may answer: nor has another machine.
+    /// Whether records in memory may be used, because this process also knows all purges by other machines.
     package var isCurrent: Bool { isMemoryCurrent && news?.isCurrent != false }
 
-    /// Nanoseconds between two looks at the purges of tiers that are not the folder.
+    /// The number of nanoseconds between checks for purges of tiers other than the folder.
     private static let catchUpInterval: UInt64 = 1_000_000_000
 
-    /// Removes from memory what other processes have purged from the folder.
+    /// Removes entries from memory that other processes have purged from the folder.
     func catchUp() async {
         guard let folder, !folder.isCurrent else { return }
-        do throws(StoreError) { try await folder.catchUp { [self] in forget($0) } } catch { links.first?.note(error) }
+        do throws(StoreError) {
+            try await folder.catchUp { [self] log in
+                forget(log)
+                for link in links { link.distrust(log, now: now()) }
+            }
+        } catch {
+            links.first?.note(error)
+        }
     }
 
-    /// Removes from memory, in the background and at most once a second, what others have purged from farther tiers.
+    /// Removes copies of entries that others have purged from farther tiers. This happens in the background, at most
+    /// once per second.
     package func catchUpWithFartherTiers() {
         guard let last = links.last, !last.isFolder else { return }
         let time = SystemClock.coarseNanoseconds
@@ -27,22 +35,22 @@ extension Tiers {
             nextCatchUp.compareExchange(expected: due, desired: time + Self.catchUpInterval, ordering: .relaxed)
                 .exchanged
         else { return }
-        Task { [self] in for link in links { await link.catchUp { forget($0) } } }
+        Task { [self] in for link in links { await link.catchUp() } }
     }
 
-    /// Counts and logs an error that costs no answer.
+    /// Counts and logs an error that does not affect a response.
     package func note(_ error: StoreError) { links.first?.note(error) }
 
-    /// Removes everything that a selection covers, in every tier; other processes on the folder find it gone at their next
-    /// look-up, and no work begun before is stored afterwards.
+    /// Removes everything that a selection covers in every tier. Other processes that use the folder no longer find it
+    /// at their next look-up, and no earlier work is stored afterwards.
     ///
-    /// Throws if the folder fails; other tiers that fail are in the result. Memory is purged in any case.
+    /// Throws if the folder fails. Other tiers that fail are in the result. Memory is always purged.
     ///
-    /// - Parameter isOwn: whether no other machine has carried it out in the tiers that they share.
-    package func purge(_ selection: PurgeSelection, isOwn: Bool = true) async throws(StoreError) -> PurgeResult {
+    /// - Parameter isOwn: false if another machine has already applied the purge in the shared tiers.
+    package func purge(_ selection: EntrySelection, isOwn: Bool = true) async throws(StoreError) -> PurgeResult {
         var (selection, result) = (selection, PurgeResult())
         var failure: StoreError?
-        let links = links.filter { isOwn || !$0.tier.wasPurgedElsewhere(selection) }
+        let links = links.filter { isOwn || !$0.wasPurgedElsewhere(selection) }
         for link in links { await link.distrust(selection, now: now()) }
         for (at, link) in links.enumerated() {
             do throws(StoreError) {
@@ -50,30 +58,34 @@ extension Tiers {
                 if at == 0 { result = purged } else { result.digests.formUnion(purged.digests) }
                 selection.digests.formUnion(purged.digests)
             } catch {
-                if link.isFolder { failure = error } else { link.note(error) }
                 result.unconfirmed.append(link.name)
+                if link.isFolder {
+                    failure = error
+                    continue
+                }
+                link.note(error)
+                if selection != .workInFlight { result.unconfirmedSelections.append(selection) }
             }
         }
-        // A look-up may have copied a variant from a farther tier before it was purged there.
+        // A look-up may have copied a variant from a farther tier before that tier was purged.
         if links.count > 1, selection.mode != .soft { await removeCopies(selection, before: links.count - 1) }
-        // What is stored from now on carries a mark from after the purge.
+        // Entries stored from now on carry a mark from after the purge.
         await catchUp()
-        for link in self.links { await link.catchUp { forget($0) } }
         let inMemory = purgeMemory(selection)
         if self.links.isEmpty { result = inMemory }
         if let failure { throw failure }
         return result
     }
 
-    private func purgeMemory(_ selection: PurgeSelection) -> PurgeResult {
+    private func purgeMemory(_ selection: EntrySelection) -> PurgeResult {
         // A soft purge of the folder removed these names from memory. Entries that are there now were stored later.
         let result = selection.mode == .soft && folder != nil ? PurgeResult() : memory.purge(selection)
         if selection.mode != .soft { pixels.remove(named: result.digests.union(selection.sources)) }
         return result
     }
 
-    /// Removes copies of a farther tier's entries from memory and the tiers before it.
-    func removeCopies(_ selection: PurgeSelection, before tier: Int) async {
+    /// Removes copies of a tier's entries from memory and from nearer tiers.
+    func removeCopies(_ selection: EntrySelection, before tier: Int) async {
         for link in links[..<tier] {
             do throws(StoreError) { _ = try await link.purge(selection, now: now()) } catch { link.note(error) }
         }
@@ -81,17 +93,33 @@ extension Tiers {
         _ = purgeMemory(selection)
     }
 
-    /// Has every record validated before it answers, because purges by other machines may have been missed. Work in flight is
-    /// not stored.
+    /// Whether there are tiers behind the folder.
+    package var hasFartherTiers: Bool { links.contains { !$0.isFolder } }
+
+    /// Purges the tiers behind the folder again. Returns whether all of them have confirmed the purge.
+    package func purgeFarther(_ selection: EntrySelection) async -> Bool {
+        var isConfirmed = true
+        for link in links where !link.isFolder {
+            await link.distrust(selection, now: now())
+            do throws(StoreError) { _ = try await link.purge(selection, now: now()) } catch {
+                link.note(error)
+                isConfirmed = false
+            }
+        }
+        return isConfirmed
+    }
+
+    /// Validates every record before its next use, because purges by other machines may have been missed. Invalidates
+    /// work in progress.
     package func doubtAll() async throws(StoreError) {
         isDoubting.store(true, ordering: .releasing)
         defer { isDoubting.store(false, ordering: .releasing) }
         let everything = PurgeLog(mark: PurgeMark(0), names: nil)
         forget(everything)
         if let folder { _ = try await folder.doubtAll() }
-        for link in links where !link.tier.wasPurgedElsewhere(.workInFlight) { link.distrustAll(now: now()) }
+        for link in links where !link.wasPurgedElsewhere(.workInFlight) { link.distrustAll(now: now()) }
         await catchUp()
-        // What was read from the folder before it was in doubt.
+        // Memory may contain entries that were read from the folder before its records were marked.
         forget(everything)
     }
 
@@ -107,7 +135,7 @@ extension Tiers {
         return result
     }
 
-    /// Removes from memory what was purged elsewhere.
+    /// Removes entries from memory that were purged elsewhere.
     func forget(_ log: PurgeLog) {
         guard let names = log.names else {
             memory.removeAll()

@@ -1,14 +1,15 @@
 import PipelineSupport
 
-/// Purges of what no index finds: a search through all entries of the folder and of memory, in pieces, each of which is
-/// purged by name before the next is read. Tiers behind the folder purge the names found, also those that other machines
-/// use: each machine knows other names.
+/// Purges without an index. They search all entries of the folder and of memory in pieces. Each piece is purged by name
+/// before the next piece is read. Tiers behind the folder also purge the found names, including tiers that other
+/// machines use, because each machine knows different names.
 extension Tiers {
-    /// Purges the sources of which a record matches.
+    /// Purges the sources that have a matching record.
     ///
     /// - Parameters:
-    ///   - texts: a record whose fields contain none of these is skipped unread.
-    ///   - matches: decides about a source, by the fields of one of its records.
+    ///   - texts: strings to search for. A record without any of these strings in its header fields is skipped without
+    ///     decoding it.
+    ///   - matches: decides whether to purge a source, given the header fields of one of its records.
     package func purge(
         recordsContaining texts: [String], mode: PurgeMode,
         where matches: @escaping @Sendable (OriginalRecord) -> Bool
@@ -20,7 +21,7 @@ extension Tiers {
         }
     }
 
-    /// Purges the sources whose names match.
+    /// Purges the sources with matching names.
     package func purge(
         mode: PurgeMode, sourcesWhere matches: @escaping @Sendable (String) -> Bool
     ) async throws(StoreError) -> PurgeResult {
@@ -31,7 +32,7 @@ extension Tiers {
         }
     }
 
-    /// Purges all variants of the originals of which a variant's recipe matches; the originals stay.
+    /// Purges all variants of the originals that have a variant with a matching recipe. The originals stay.
     package func purge(
         recipesWhere matches: @escaping @Sendable (String) -> Bool
     ) async throws(StoreError) -> PurgeResult {
@@ -42,28 +43,32 @@ extension Tiers {
         }
     }
 
+    /// Purges the names that a search finds.
+    ///
     /// - Parameters:
-    ///   - areDigests: whether digests of originals are found instead of sources.
-    ///   - search: searches one piece of the folder, on a thread of the look-ups.
+    ///   - areDigests: whether the search finds digests of originals instead of sources.
+    ///   - search: searches one piece of the folder, on a look-up thread.
     private func purging(
         _ mode: PurgeMode, areDigests: Bool = false,
         _ search: @escaping @Sendable (DiskStore, FolderSearch) throws(StoreError) -> FolderSearch.Piece,
         inMemory: @Sendable (MemoryTier) -> Set<ByteString>
     ) async throws(StoreError) -> PurgeResult {
-        // What is in flight is found by no search. What is queued is stored before this purge, and found.
+        // A search cannot find requests in progress, so invalidate them first. Queued entries are stored before this
+        // purge, and found.
         var result = try await purge(.workInFlight)
         func purgeFound(_ found: Set<ByteString>) async throws(StoreError) {
             var left = found
             while !left.isEmpty {
-                // A set of strings has one of two names that differ in bytes alone; the next turn has the other.
+                // A set of strings contains only one of two names that differ only in their bytes. The next round finds
+                // the other name.
                 let names = Set(left.map(\.text))
                 left.subtract(names.map(ByteString.init))
                 let selection =
                     areDigests
-                    ? PurgeSelection(sources: PurgeSelection.workInFlight.sources, digests: names, mode: mode)
-                    : PurgeSelection(sources: names, mode: mode)
+                    ? EntrySelection(sources: EntrySelection.workInFlight.sources, digests: names, mode: mode)
+                    : EntrySelection(sources: names, mode: mode)
                 result.add(try await purge(selection))
-                // There may be very many.
+                // The number of digests may be very large.
                 result.digests = []
             }
         }

@@ -2,9 +2,9 @@ import HTTPCaching
 package import PipelineSupport
 import Synchronization
 
-/// All tiers as the stages use them: memory in front, which answers without suspending, then the others near to far.
+/// All tiers of the pipeline: memory first, which responds without suspending, then the other tiers from near to far.
 ///
-/// Errors of a tier are counted, and logged once; they cause a miss or a skipped store, and never fail a request.
+/// Errors of a tier are counted and logged once. They cause a miss or a skipped store, and never fail a request.
 package final class Tiers: Sendable {
     /// The metadata of decoded pixels.
     package struct DecodedVariant: Sendable {
@@ -25,43 +25,45 @@ package final class Tiers: Sendable {
     package let memory: MemoryTier
     package let originals: MemoryStore<[OriginalRecord]>
     package let variants: MemoryStore<VariantEntry>
-    /// Decoded variants by the digest of their encoded bytes.
+    /// The decoded variants, by the digest of their encoded bytes.
     package let pixels: MemoryStore<DecodedVariant>
-    /// The cache folder, which other processes may use too; nil without one.
+    /// The cache folder, which other processes may use too; nil without a folder.
     package let folder: DiskTier?
-    /// The tiers behind memory, near to far.
+    /// The tiers behind memory, from near to far.
     let links: [TierLink]
-    /// Entries waiting to be stored in the nearest tier; until they are, this may be the only place that has them.
+    /// Entries waiting to be stored in the nearest tier. Until they are stored, they may exist only here.
     private let waiting: WaitingEntries
-    /// Bytes that a waiting file counts as: it takes no memory, but one of about a thousand file descriptors.
+    /// The bytes that a waiting file counts as. It takes no memory, but one of about a thousand file descriptors.
     private static let bytesOfWaitingFile = 1 << 20
-    let warn: @Sendable (String) -> Void
+    package let warn: @Sendable (String) -> Void
     private let hasToldOfNotice = Atomic<Bool>(false)
     let now: @Sendable () -> Double
     let nextCatchUp = Atomic<UInt64>(0)
-    /// What other machines purge; nil without a fleet.
+    /// The purges by other machines; nil without a fleet.
     let news: (any PurgeNews)?
-    /// Whether records are being put in doubt: all are, whatever they say.
+    /// Whether records are being marked for validation. Until that is complete, all records are validated.
     let isDoubting = Atomic<Bool>(false)
 
-    /// Opens the folder, if there is one.
+    /// Opens the folder, if any.
     package init(_ configuration: TiersConfiguration, readers: OwnedThreads) throws(StoreError) {
         memory = MemoryTier(configuration.memory)
         originals = memory.originals
         variants = memory.variants
-        waiting = WaitingEntries(originals: originals.purges, variants: variants.purges)
+        waiting = WaitingEntries(memory.purges)
         pixels = MemoryStore(budget: configuration.memory.pixels)
         let warn = configuration.warn
         (self.warn, now, news) = (warn, configuration.now, configuration.news)
         if let path = configuration.folder {
             folder = try DiskTier(
                 folder: path, configuration: configuration.disk, readers: readers,
-                longestInMemory: configuration.longestInMemory, waits: configuration.waits)
+                longestInMemory: configuration.longestInMemory)
         } else {
             folder = nil
         }
-        let near = folder.map { TierLink($0, queueBytes: configuration.writeBehindBytes, warn: warn) }
-        links = [near].compactMap(\.self) + configuration.tiers.map { TierLink($0, warn: warn) }
+        let near = folder.map { TierLink($0, nil, queueBytes: configuration.writeBehindBytes, warn: warn) }
+        links =
+            [near].compactMap(\.self)
+            + configuration.tiers.map { TierLink($0.tier, $0, queueBytes: $0.queueBytes, warn: warn) }
         for (at, link) in links.enumerated() {
             (link.tier as? ObjectTier)?.purges.removeCopies.withLock { remove in
                 remove = { [weak self] in await self?.removeCopies($0, before: at) }
@@ -70,16 +72,14 @@ package final class Tiers: Sendable {
         tellOfNotice()
     }
 
-    /// What each tier behind memory has done, near to far.
+    /// The counters of each tier behind memory, from near to far.
     package var tierCounters: [TierCounters] { links.map(\.counters) }
 
-    /// How far this process knew the purges when work began; if a purge of its source came since, its result is not
-    /// stored.
+    /// The purges that this process knew when work began. If a purge of the work's source has happened since, the
+    /// result is not stored.
     package struct Marks: Sendable, Hashable {
-        /// Of memory.
-        package var originals: UInt64
-        var variants: UInt64
-        /// Of the nearest tier behind memory, and of the others.
+        package var memory: PurgeMark
+        /// The mark of the nearest tier behind memory.
         package var near: PurgeMark
         var farther: [PurgeMark]
 
@@ -88,14 +88,14 @@ package final class Tiers: Sendable {
 
     // MARK: Looking up
 
-    /// The marks up to which this process has read purges; to be taken before anything is looked up.
+    /// Returns the marks up to which this process has read purges. Call it before any look-up.
     package func marks() -> Marks {
         Marks(
-            originals: originals.generation, variants: variants.generation, near: links.first?.mark ?? PurgeMark(0),
+            memory: memory.purges.mark, near: links.first?.mark ?? PurgeMark(0),
             farther: links.count < 2 ? [] : links.dropFirst().map(\.mark))
     }
 
-    /// The marks once memory is rid of what other processes have purged.
+    /// Returns the marks after removing from memory what other processes have purged.
     package func currentMarks() async -> Marks {
         await catchUp()
         return marks()
@@ -104,14 +104,15 @@ package final class Tiers: Sendable {
     package struct RecordLookup: Sendable {
         package var records: [OriginalRecord]
         package var marks: Marks
-        /// nil if no tier has any.
+        /// The tier that has the records; nil if no tier has any.
         package var tier: TierName?
     }
 
-    /// The stored responses of a source, from memory or else from the nearest tier that has any.
+    /// Returns the stored responses of a source, from memory or otherwise from the nearest tier that has any.
     ///
-    /// - Parameter again: a second look-up in the same request, which reads the folder even if memory has some: another
-    ///   process may have stored newer ones. Tiers behind the folder are not asked twice.
+    /// - Parameter again: whether this is the second look-up in the same request. It reads the folder even if memory
+    ///   has records, because another process may have stored newer records. Tiers behind the folder are not queried
+    ///   twice.
     package func records(of source: String, again: Bool = false) async -> RecordLookup {
         let isKnown = if let news, !news.isCurrent { await news.catchUp() } else { true }
         var found = await storedRecords(of: source, again: again)
@@ -137,10 +138,10 @@ package final class Tiers: Sendable {
         }
         tellOfNotice()
         let current = changes.applied(to: stored)
-        let records = memory.merged(current, of: source, generation: marks.originals)
-        // Not what a waiting change removes or replaces.
+        let records = memory.merged(current, of: source, generation: marks.memory)
+        // Leave out records that a waiting change removes or replaces, or for which memory has a later version.
         if let tier {
-            for record in stored where current.contains(record) {
+            for record in stored where current.contains(record) && records.contains(record) {
                 promote(.original(record, body: nil), from: tier, bytes: 0, marks)
             }
         }
@@ -148,7 +149,8 @@ package final class Tiers: Sendable {
             records: records, marks: marks, tier: records.isEmpty ? nil : tier.map { links[$0].name } ?? nearest)
     }
 
-    /// The records that memory holds of a source, without suspending; nil if it has none, or may not answer now.
+    /// Returns the records of a source in memory, without suspending; nil if memory has no records or may not be used
+    /// now.
     package func recordsInMemory(of source: String) -> RecordLookup? {
         news?.isCurrent == false ? nil : heldRecords(of: source)
     }
@@ -165,11 +167,13 @@ package final class Tiers: Sendable {
     /// The digest of an empty body, which need not be stored.
     private static let emptyDigest = sha256Hex([UInt8]())
 
-    /// The body of an original by its digest; a long one is a file, which stays intact while the caller holds it.
+    /// Returns the body of an original by its digest. A long body is a file, which stays intact while the caller holds
+    /// it.
     ///
-    /// - Parameter record: kept in memory together with a body that is read from another tier.
+    /// - Parameter record: a record, with the marks of the look-up that found it. If the body is read from a farther
+    ///   tier, the record is stored together with the body, unless a purge since these marks covers it.
     package func originalBody(
-        _ digest: String, of record: OriginalRecord? = nil
+        _ digest: String, of record: (OriginalRecord, Marks)? = nil
     ) async -> (body: EntryBody, tier: TierName)? {
         if digest == Self.emptyDigest { return (.bytes([]), .memory) }
         if !isMemoryCurrent { await catchUp() }
@@ -177,19 +181,24 @@ package final class Tiers: Sendable {
             if let entry = originals.entry(for: digest) { return (.bytes(entry.body), .memory) }
             if let body = waiting.body(digest) { return (body, nearest) }
         }
-        let marks = marks()
+        let (record, marks) = record.map { ($0, $1) } ?? (nil, marks())
         for (at, link) in links.enumerated() {
             guard case .original(let body?)? = await link.find(.original(digest), .body) else { continue }
-            if case .bytes(let bytes) = body { memory.keep(bytes, of: digest, record, generation: marks.originals) }
-            if at > 0, let record, record.digest == digest {
-                promote(.original(record, body: body), from: at, bytes: queued(body), marks)
+            if case .bytes(let bytes) = body { memory.keep(bytes, of: digest, record, generation: marks.memory) }
+            // Another request may have stored a later record in the meantime.
+            let latest = record.map { record in
+                memory.peek(source: record.source)?.first { $0.response.selecting == record.response.selecting }
+                    ?? record
+            }
+            if at > 0, let latest, latest.digest == digest {
+                promote(.original(latest, body: body), from: at, bytes: queued(body), marks)
             }
             return (body, link.name)
         }
         return nil
     }
 
-    /// The tier that has the body of an original; nil if it is gone.
+    /// Returns the tier that has the body of an original; nil if no tier has it.
     package func tierOfOriginal(_ digest: String) async -> TierName? {
         if isMemoryCurrent, originals.peek(digest) != nil { return .memory }
         if waiting.body(digest) != nil { return nearest }
@@ -199,11 +208,12 @@ package final class Tiers: Sendable {
         return nil
     }
 
-    /// A variant by its key; one found behind memory is copied there.
+    /// Returns a variant by its key. A variant found behind memory is copied to memory.
     ///
     /// - Parameters:
-    ///   - source: where its original came from, so that a purge of it finds a copy.
-    ///   - again: a second look-up in the same request, which counts no second miss and asks no tier behind the folder.
+    ///   - source: the source of the variant's original, so that a purge of the source finds the copy.
+    ///   - again: whether this is the second look-up in the same request. It counts no second miss, and does not query
+    ///     tiers behind the folder.
     package func variant(
         _ key: String, of original: String, from source: String? = nil, again: Bool = false
     ) async -> (StoredVariant, TierName)? {
@@ -220,7 +230,7 @@ package final class Tiers: Sendable {
             guard case .variant(let entry, let body?)? = await link.find(.variant(key, of: original), .body) else {
                 continue
             }
-            memory.keep(entry, body: body, of: source, generation: marks.variants)
+            memory.keep(entry, body: body, of: source, generation: marks.memory)
             promote(.variant(entry, body: body, source: source), from: at, bytes: body.count, marks)
             return (StoredVariant(entry: entry, body: body), link.name)
         }
@@ -229,45 +239,47 @@ package final class Tiers: Sendable {
 
     // MARK: Storing
 
-    /// Stores a record and, unless the source is a file, its body; a body that is a file is not kept in memory.
+    /// Stores a record and, unless the source is a file, its body. A body that is a file is not kept in memory.
     ///
-    /// - Parameter known: records of the source as they were looked up, in case memory has evicted them since.
+    /// - Parameter known: the records of the source as they were looked up, in case memory has evicted them since.
     package func store(
         _ record: OriginalRecord, body: EntryBody?, storage: StorageOptions, marks: Marks, known: [OriginalRecord] = []
     ) {
         let isBehind = !links.isEmpty && storage.contains(.originalsOnDisk)
-        // A body is there before the record becomes visible, so that a look-up that finds the record also finds it.
+        // The body is stored before the record becomes visible, so that a look-up that finds the record also finds the
+        // body.
         let waitingBody =
             isBehind
             ? body.map {
                 waiting.add(
-                    .body($0), under: .body(record.digest), of: record.source, generation: marks.originals)
+                    .body($0), under: .body(record.digest), of: record.source, mark: marks.memory)
             } : nil
         if storage.contains(.originalsInMemory) {
-            if case .bytes(let bytes)? = body { memory.keep(bytes, under: record, generation: marks.originals) }
+            if case .bytes(let bytes)? = body { memory.keep(bytes, under: record, generation: marks.memory) }
         }
         guard update(record, known, storage, marks) else { return }
-        let waitingRecord = wait(record, of: record, marks.originals)
+        let waitingRecord = wait(record, of: record, marks.memory)
         writeBehind(.original(record, body: body), bytes: body.map(queued) ?? 0, marks) {
             waitingRecord()
             waitingBody?()
         }
     }
 
-    /// Whether a body may come as a file: if a tier takes it over, or none is to keep it.
+    /// Returns whether a body may be a file: a tier takes the file over, or no tier stores the body.
     package func takesFiles(_ storage: StorageOptions) -> Bool {
         !links.isEmpty && (storage.contains(.originalsOnDisk) || !storage.contains(.originalsInMemory))
     }
 
-    /// Replaces a record's fields and times after a 304.
+    /// Replaces a record's header fields and times after a 304 response.
     package func freshen(
         _ record: OriginalRecord, storage: StorageOptions, marks: Marks, known: [OriginalRecord] = []
     ) {
         guard update(record, known, storage, marks) else { return }
-        writeBehind(.freshened(record), bytes: 0, marks, end: wait(record, of: record, marks.originals))
+        writeBehind(.freshened(record), bytes: 0, marks, end: wait(record, of: record, marks.memory))
     }
 
-    /// Stores a record in memory. A tier that is not to store it gives up the one that it has, which is older now.
+    /// Stores a record in memory. A tier that should not store the record removes its own record, which is now
+    /// outdated.
     ///
     /// - Returns: whether to store the record in the tiers behind memory.
     private func update(
@@ -275,7 +287,7 @@ package final class Tiers: Sendable {
     ) -> Bool {
         let isBehind = !links.isEmpty && storage.contains(.originalsOnDisk)
         if storage.contains(.originalsInMemory) {
-            _ = memory.update(record, known: known, generation: marks.originals)
+            _ = memory.update(record, known: known, generation: marks.memory)
             if !isBehind { removeBehindMemory(record) }
         } else if isBehind {
             memory.removeRecords(of: record.source)
@@ -283,7 +295,8 @@ package final class Tiers: Sendable {
         return isBehind
     }
 
-    /// Removes a record that the origin replaced with one that may not be stored. Its variants stay under its digest.
+    /// Removes a record that the origin replaced with a response that may not be stored. Its variants stay under its
+    /// digest.
     package func forget(_ record: OriginalRecord) {
         _ = memory.removeRecord(source: record.source, selecting: record.response.selecting)
         removeBehindMemory(record)
@@ -291,30 +304,29 @@ package final class Tiers: Sendable {
 
     private func removeBehindMemory(_ record: OriginalRecord) {
         if links.isEmpty { return }
-        let (selecting, marks) = (record.response.selecting, marks())
-        writeBehind(
-            .removedRecord(source: record.source, selecting: selecting), bytes: 0, marks,
-            end: wait(nil, of: record, marks.originals))
+        let marks = marks()
+        writeBehind(.removedRecord(record), bytes: 0, marks, end: wait(nil, of: record, marks.memory))
     }
 
     package func store(
         _ entry: VariantEntry, body: [UInt8], of source: String, storage: StorageOptions, marks: Marks
     ) {
         if storage.contains(.variantsInMemory) {
-            memory.keep(entry, body: body, of: source, generation: marks.variants)
+            memory.keep(entry, body: body, of: source, generation: marks.memory)
         }
         guard storage.contains(.variantsOnDisk), !links.isEmpty else { return }
         let end = waiting.add(
             .variant(StoredVariant(entry: entry, body: body)), under: .variant(entry.key), of: source,
-            generation: marks.variants)
+            mark: marks.memory)
         writeBehind(.variant(entry, body: body, source: source), bytes: body.count, marks, end: end)
     }
 
-    /// Lets look-ups find the record (nil: its removal) while it waits to be stored; the returned closure ends that.
-    private func wait(_ new: OriginalRecord?, of record: OriginalRecord, _ generation: UInt64) -> @Sendable () -> Void {
+    /// Lets look-ups find the record (nil: its removal) while it is waiting to be stored. The returned closure ends
+    /// that.
+    private func wait(_ new: OriginalRecord?, of record: OriginalRecord, _ mark: PurgeMark) -> @Sendable () -> Void {
         waiting.add(
             .record(new, selecting: record.response.selecting), under: .records(source: ByteString(record.source)),
-            of: record.source, generation: generation)
+            of: record.source, mark: mark)
     }
 
     private func queued(_ body: EntryBody) -> Int {
@@ -322,7 +334,8 @@ package final class Tiers: Sendable {
         return body.count
     }
 
-    /// Queues a change for every tier behind memory. Look-ups find it until `end` runs, once the nearest has stored it.
+    /// Queues a change for every tier behind memory. Look-ups find the change until `end` runs, once the nearest tier
+    /// has stored it.
     private func writeBehind(
         _ kind: EntryChange.Kind, bytes: Int, _ marks: Marks, end: @escaping @Sendable () -> Void
     ) {
@@ -331,7 +344,7 @@ package final class Tiers: Sendable {
         }
     }
 
-    /// Copies what was found in a tier to the nearer ones behind memory.
+    /// Copies an entry found in a tier to the nearer tiers behind memory.
     private func promote(_ kind: EntryChange.Kind, from tier: Int, bytes: Int, _ marks: Marks) {
         for (at, link) in links[..<tier].enumerated() { write(kind, to: at, link, bytes, marks, end: {}) }
     }
@@ -343,10 +356,15 @@ package final class Tiers: Sendable {
         link.queue.submit(
             WriteBehind.Write(
                 change: EntryChange(charged(kind, in: tier), mark: marks[tier]), bytes: bytes,
-                isSmall: bytes <= link.longestOfSeveral, end: end))
+                isSmall: bytes <= link.longestOfSeveral
+            ) { [link, now] isStored in
+                if !isStored { link.missed(kind, now: now()) }
+                end()
+            })
     }
 
-    /// A variant that a farther tier is there for costs a look-up there to have again, if that is less than rendering it.
+    /// Returns a change with the cost of a look-up in a farther tier as the variant's cost, if that is less than
+    /// rendering the variant.
     private func charged(_ kind: EntryChange.Kind, in tier: Int) -> EntryChange.Kind {
         guard case .variant(var entry, let body, let source) = kind,
             let lookup = links[(tier + 1)...].compactMap(\.millisecondsOfHit).min(), lookup < entry.cost
@@ -355,49 +373,18 @@ package final class Tiers: Sendable {
         return .variant(entry, body: body, source: source)
     }
 
-    // MARK: Sharing
-
-    /// What others can find once it is stored.
-    package enum Shared: Sendable {
-        /// A record with this digest, and its body if it has one.
-        case record(source: String, String, hasBody: Bool)
-        case variant(String, of: String)
-    }
-
-    /// Tells, once everything queued so far is stored, whether other processes find something in the folder.
-    func afterStoring(_ shared: Shared, _ tell: @escaping @Sendable (Bool) -> Void) {
-        guard let link = links.first, link.isFolder else { return tell(false) }
-        link.queue.afterwards {
-            switch shared {
-            case .record(let source, let digest, let hasBody):
-                var isThere = false
-                if case .records(let records)? = await link.find(
-                    .records(source: source), .description, isCounted: false)
-                {
-                    isThere = records.contains { $0.digest == digest }
-                }
-                if isThere, hasBody {
-                    isThere = await link.find(.original(digest), .description, isCounted: false) != nil
-                }
-                tell(isThere)
-            case .variant(let key, let original):
-                tell(await link.find(.variant(key, of: original), .description, isCounted: false) != nil)
-            }
-        }
-    }
-
     // MARK: The whole
 
     /// Waits until everything queued is stored.
     package func drain() async { for link in links { await link.queue.drain() } }
 
-    /// Drains, then closes the folder.
+    /// Drains the queues, and then closes the folder.
     package func close() async {
         await drain()
         await folder?.close()
     }
 
-    /// Logs the folder's notice once, such as that what was cached is gone.
+    /// Logs the folder's notice once, such as that the cached entries are lost.
     private func tellOfNotice() {
         guard let notice = folder?.store.notice, !hasToldOfNotice.exchange(true, ordering: .relaxed) else { return }
         warn(notice)

@@ -1,12 +1,12 @@
-/// Budgets of the memory tiers, each of its own.
+/// The budgets of the memory tiers.
 public struct MemoryBudgets: Sendable, Hashable {
-    /// Bytes for the bodies of originals as they were sent.
+    /// The number of bytes for the bodies of originals as they were received.
     public var originals: Int
-    /// Bytes for the records of originals, on top of the bodies; a tenth of `originals` unless set.
+    /// The number of bytes for the records of originals, in addition to the bodies. By default, a tenth of `originals`.
     public var records: Int
-    /// Bytes for encoded variants.
+    /// The number of bytes for encoded variants.
     public var variants: Int
-    /// Bytes for pixels that `ImagePipeline.pixels(for:)` decoded.
+    /// The number of bytes for pixels decoded by `ImagePipeline.pixels(for:)`.
     public var pixels: Int
 
     public init(originals: Int, variants: Int, pixels: Int = 0, records: Int? = nil) {
@@ -17,33 +17,31 @@ public struct MemoryBudgets: Sendable, Hashable {
     }
 }
 
-/// What other machines purge. What is stored answers once that is known, or once it is validated.
+/// Purges by other machines. Stored entries are served only after these purges have been applied, or after validation.
 package protocol PurgeNews: Sendable {
-    /// Whether what they purged until a moment ago has been carried out here; does not block.
+    /// Whether the purges by other machines have been applied here, up to a very recent moment. Does not block.
     var isCurrent: Bool { get }
 
-    /// Returns once it has; false if that takes too long.
+    /// Waits until these purges have been applied. Returns false if that takes too long.
     func catchUp() async -> Bool
 }
 
-/// What `Tiers` is made with.
+/// The configuration of `Tiers`.
 package struct TiersConfiguration: Sendable {
     package var memory: MemoryBudgets
-    /// The cache folder; nil for no disk tier.
+    /// The cache folder; nil disables the disk tier.
     package var folder: String?
     package var disk = DiskStoreConfiguration()
-    /// Tiers behind memory and the folder, near to far.
+    /// The tiers behind memory and the folder, from near to far.
     package var tiers: [TierPlacement] = []
-    /// Unix seconds.
+    /// The current time in Unix seconds.
     package var now: @Sendable () -> Double = { 0 }
-    /// Bytes that may wait for the folder.
+    /// The number of bytes that may be waiting to be stored in the folder.
     package var writeBehindBytes = 64 << 20
-    /// Bytes of the longest body that is read from disk into memory.
+    /// The size in bytes of the longest body that is read from disk into memory.
     package var longestInMemory = 4 << 20
-    /// How long to wait for another process that does the same work, before doing it as well.
-    package var waits = KeyLocks.Waits()
     package var warn: @Sendable (String) -> Void = { _ in }
-    /// What other machines purge; nil without a fleet.
+    /// The purges by other machines; nil without a fleet.
     package var news: (any PurgeNews)?
 
     package init(memory: MemoryBudgets) { self.memory = memory }

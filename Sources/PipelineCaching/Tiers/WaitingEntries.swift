@@ -2,10 +2,11 @@ import HTTPCaching
 import PipelineSupport
 import Synchronization
 
-/// Entries waiting to be stored, which look-ups find meanwhile: memory may be too small for them, or switched off.
+/// Entries that are waiting to be stored. Look-ups find them in the meantime, because memory may be too small for them,
+/// or disabled.
 ///
-/// Each has the purge generation of its memory tier. After a later purge of its names it is no longer found, and the
-/// store will refuse it.
+/// Each entry has memory's mark from when its work began. After a later purge of its names, look-ups no longer find it,
+/// and the store will refuse it.
 final class WaitingEntries: Sendable {
     enum Key: Hashable, Sendable {
         case variant(String)
@@ -16,38 +17,36 @@ final class WaitingEntries: Sendable {
     enum Item: Sendable {
         case variant(Tiers.StoredVariant)
         case body(EntryBody)
-        /// nil means that the record of this selection is removed.
+        /// A record, or nil if the record of this selection is being removed.
         case record(OriginalRecord?, selecting: [String: String?])
     }
 
     private struct Waiting {
         var item: Item
-        var generation: UInt64
-        /// The names whose purge makes it void, its source first.
+        var mark: PurgeMark
+        /// The names under which a purge covers the entry, beginning with its source.
         var names: [String]
         var serial: UInt64
     }
 
     private struct State {
         var serial: UInt64 = 0
-        /// Oldest first.
+        /// The waiting entries, oldest first.
         var items: [Key: [Waiting]] = [:]
     }
 
     private let state = Mutex(State())
-    private let originals: PurgeCount
-    private let variants: PurgeCount
+    private let purges: SharedJournal
 
-    /// - Parameters:
-    ///   - originals: purges that concern records and bodies.
-    ///   - variants: purges that concern variants.
-    init(originals: PurgeCount, variants: PurgeCount) { (self.originals, self.variants) = (originals, variants) }
+    init(_ purges: SharedJournal) { self.purges = purges }
 
+    /// Adds an item.
+    ///
     /// - Parameters:
-    ///   - generation: that of its memory tier when the work began.
-    ///   - source: where it came from.
+    ///   - mark: memory's mark when the work began.
+    ///   - source: the source of the item.
     /// - Returns: a closure that removes the item again.
-    func add(_ item: Item, under key: Key, of source: String, generation: UInt64) -> @Sendable () -> Void {
+    func add(_ item: Item, under key: Key, of source: String, mark: PurgeMark) -> @Sendable () -> Void {
         var names = [source]
         switch (item, key) {
         case (.variant(let variant), _): names += [variant.entry.key, variant.entry.originalDigest]
@@ -58,7 +57,7 @@ final class WaitingEntries: Sendable {
         let serial = state.withLock { state in
             state.serial += 1
             state.items[key, default: []].append(
-                Waiting(item: item, generation: generation, names: names, serial: state.serial))
+                Waiting(item: item, mark: mark, names: names, serial: state.serial))
             return state.serial
         }
         return { [self] in end(key, serial) }
@@ -70,14 +69,14 @@ final class WaitingEntries: Sendable {
             defer { if state.items[key]?.isEmpty == true { state.items[key] = nil } }
             return state.items[key]?.remove(at: at)
         }
-        // Released outside the lock: dropping the last reference to a file that was not stored frees its blocks.
+        // Release it outside the lock: dropping the last reference to a file that was not stored frees its blocks.
         withExtendedLifetime(gone) {}
     }
 
     private func items(_ key: Key) -> [Item] {
-        let purges = if case .variant = key { variants } else { originals }
+        let kinds: PurgeJournal.Kinds = if case .variant = key { .variants } else { .originals }
         return state.withLock { $0.items[key] ?? [] }
-            .filter { purges.isCurrent($0.names, source: $0.names.first, since: $0.generation) }.map(\.item)
+            .filter { purges.isCurrent($0.names, source: $0.names.first, kinds, since: $0.mark) }.map(\.item)
     }
 
     func variant(_ key: String) -> Tiers.StoredVariant? {
@@ -90,8 +89,8 @@ final class WaitingEntries: Sendable {
         return body
     }
 
-    /// The waiting changes to a source's records, oldest first. To be read before the tiers are: a change stored in
-    /// between is then found in both, and none is missed.
+    /// Returns the waiting changes to a source's records, oldest first. Read them before the tiers: a change stored in
+    /// between is then found in both places, and none is missed.
     func records(of source: String) -> RecordChanges {
         RecordChanges(items: items(.records(source: ByteString(source))))
     }
@@ -100,7 +99,7 @@ final class WaitingEntries: Sendable {
     struct RecordChanges {
         fileprivate var items: [Item]
 
-        /// The records that a source will have once the changes are stored.
+        /// Returns the records that a source will have once the changes are stored.
         func applied(to stored: [OriginalRecord]) -> [OriginalRecord] {
             var records = stored
             for case .record(let record, let selecting) in items {

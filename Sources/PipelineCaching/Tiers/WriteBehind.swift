@@ -1,31 +1,33 @@
 import PipelineSupport
 import Synchronization
 
-/// Stores in the background: a bounded queue in front of a tier that may be slow, or stall altogether.
+/// Stores changes in the background. The queue in front of the tier is bounded, because the tier may be slow or stop
+/// responding.
 ///
-/// Queueing holds a lock for one append and never waits for the tier. Changes beyond the bound are dropped and counted.
-/// They are stored in order, one call at a time; small ones that wait share a call, and so a transaction, which costs
-/// half as much as storing them one by one.
+/// Queueing holds a lock for one append and never waits for the tier. Changes beyond the limit are dropped and counted.
+/// Changes are stored in order, one call at a time. Small changes that are waiting share a call, and so a transaction,
+/// which costs half as much as storing them one by one.
 final class WriteBehind: Sendable {
-    /// One change to be stored.
+    /// One change to store.
     struct Write: Sendable {
         var change: EntryChange
-        /// Bytes counted against the bound, in addition to `overhead`.
+        /// The bytes counted against the limit, in addition to `overhead`.
         var bytes: Int
-        /// Whether it may share a call with others; a long write would make other writers wait for all of them.
+        /// Whether the write may share a call with others. A long write would make other writers wait for all of them.
         var isSmall: Bool
-        /// Runs once, after the change was stored, failed or was dropped.
-        var end: @Sendable () -> Void
+        /// Runs once, after the change was stored (true), failed or was dropped (false).
+        var end: @Sendable (_ isStored: Bool) -> Void
     }
 
-    /// Bytes charged per write in addition to its own: a freshened record has none, but takes memory while it waits.
+    /// The bytes charged per write in addition to its own. A freshened record has none, but takes memory while it is
+    /// waiting.
     static let overhead = 1_024
-    /// The maximum number of small changes in one transaction, for which other writers wait.
+    /// The maximum number of small changes per transaction, for which other writers wait.
     static let mostTogether = 16
 
     private enum Step: Sendable {
         case write(Write)
-        /// A job that runs once everything queued before it is stored or has failed.
+        /// A job that runs once everything queued before it has been stored or has failed.
         case job(@Sendable () async -> Void)
     }
 
@@ -38,7 +40,7 @@ final class WriteBehind: Sendable {
 
         var isEmpty: Bool { head == steps.count }
 
-        /// Takes one step and leaves no body behind: the array shrinks only now and then.
+        /// Takes one step, and releases its body, because the array shrinks only occasionally.
         private mutating func next() -> Step {
             defer {
                 steps[head] = .job {}
@@ -71,8 +73,8 @@ final class WriteBehind: Sendable {
     private let failed: @Sendable (StoreError) -> Void
 
     /// - Parameters:
-    ///   - limit: bytes that may wait.
-    ///   - store: stores all of them or, if it throws, perhaps none.
+    ///   - limit: the number of bytes that may be waiting.
+    ///   - store: stores all changes. If it throws, it may have stored some or none of them.
     ///   - failed: called for each change that could not be stored.
     init(
         limit: Int, store: @escaping @Sendable ([EntryChange]) async throws(StoreError) -> Void,
@@ -83,13 +85,13 @@ final class WriteBehind: Sendable {
         self.failed = failed
     }
 
-    /// Writes dropped because the queue was full.
+    /// The number of writes dropped because the queue was full.
     var dropped: Int { queue.withLock { $0.dropped } }
 
-    /// Bytes waiting or being written.
+    /// The number of bytes that are waiting or being written.
     var waiting: Int { queue.withLock { $0.bytes } }
 
-    /// Queues a change; if too much is waiting already, drops it and returns false.
+    /// Queues a change. If too many bytes are already waiting, drops the change and returns false.
     @discardableResult
     func submit(_ write: Write) -> Bool {
         let isQueued = queue.withLock { queue in
@@ -102,27 +104,27 @@ final class WriteBehind: Sendable {
             queue.steps.append(.write(write))
             return true
         }
-        if isQueued { start() } else { write.end() }
+        if isQueued { start() } else { write.end(false) }
         return isQueued
     }
 
-    /// Runs a job once everything queued so far is stored or has failed; the caller bounds the number of jobs.
+    /// Runs a job once everything queued so far has been stored or has failed. The caller limits the number of jobs.
     func afterwards(_ job: @escaping @Sendable () async -> Void) {
         queue.withLock { $0.steps.append(.job(job)) }
         start()
     }
 
-    /// Runs a job once everything queued so far is stored or has failed, and returns its result.
+    /// Runs a job once everything queued so far has been stored or has failed, and returns its result.
     func run<Result: Sendable>(_ job: @escaping @Sendable () async -> Result) async -> Result {
         await withCheckedContinuation { continuation in
             afterwards { continuation.resume(returning: await job()) }
         }
     }
 
-    /// Returns when everything queued so far is stored or has failed.
+    /// Returns when everything queued so far has been stored or has failed.
     func drain() async { await run {} }
 
-    /// Starts the one task that empties the queue, unless it is running.
+    /// Starts the task that empties the queue, unless it is running.
     private func start() {
         let starts = queue.withLock { queue in
             defer { queue.isRunning = true }
@@ -134,7 +136,7 @@ final class WriteBehind: Sendable {
         }
     }
 
-    /// The next steps; nil, once, if there are none.
+    /// Returns the next steps; nil, once, if no steps are left.
     private func next() -> [Step]? {
         queue.withLock { queue in
             let steps = queue.take()
@@ -151,20 +153,20 @@ final class WriteBehind: Sendable {
             case .write(let write): writes.append(write)
             }
         }
-        var areStored = false
-        if writes.count > 1 {
-            do throws(StoreError) {
-                try await store(writes.map(\.change))
-                areStored = true
-            } catch {
-                // Not reported: each change is tried again alone, so that only one that fails is lost and counted.
-            }
-        }
+        // The error is not reported: each change is tried again individually, so that only a failing change is lost and
+        // counted.
+        let areStored = writes.count > 1 ? (try? await store(writes.map(\.change))) != nil : false
         for write in writes {
+            var isStored = areStored
             if !areStored {
-                do throws(StoreError) { try await store([write.change]) } catch { failed(error) }
+                do throws(StoreError) {
+                    try await store([write.change])
+                    isStored = true
+                } catch {
+                    failed(error)
+                }
             }
-            write.end()
+            write.end(isStored)
         }
         let bytes = writes.reduce(0) { $0 + $1.bytes + Self.overhead }
         queue.withLock { $0.bytes -= bytes }

@@ -3,12 +3,13 @@ import HTTPCaching
 import PipelineSupport
 import Synchronization
 
-/// Finds credentials where Amazon's own tools look: the environment, a profile of the shared files, the container's endpoint,
-/// the instance's. Those that end are renewed five minutes before.
+/// Finds credentials in the same places as Amazon's own tools: the environment, a profile in the shared files, the
+/// container's endpoint and the instance's endpoint. Credentials that expire are renewed five minutes before they do.
 actor S3CredentialChain {
     private struct Found {
         var signature: RequestSignature?
-        /// Unix seconds; nil if they do not end, and then they are looked for again after a while, since files change.
+        /// The expiry in Unix seconds; nil if the credentials do not expire. They are then read again after a while,
+        /// because files change.
         var ends: Double?
         var foundAt: Double
     }
@@ -19,7 +20,7 @@ actor S3CredentialChain {
     private var found: [String: Found] = [:]
     private var search: [String: Task<Found, any Error>] = [:]
 
-    /// The region that the environment names.
+    /// The region in the environment.
     nonisolated let region: String
 
     init(_ base: any Transport, _ environment: @escaping @Sendable (String) -> String?, asksInstance: Bool) {
@@ -29,7 +30,7 @@ actor S3CredentialChain {
         region = environment("AWS_REGION") ?? environment("AWS_DEFAULT_REGION") ?? "us-east-1"
     }
 
-    /// What to sign with; nil if there are no credentials, as for public buckets.
+    /// Returns the data for a signature; nil if there are no credentials, as for public buckets.
     func signature(_ given: S3Credentials?, region: String) async throws(FetchError) -> RequestSignature? {
         switch given {
         case .anonymous: return nil
@@ -40,7 +41,7 @@ actor S3CredentialChain {
         }
     }
 
-    /// Those that are found when looked for again, because a store refused these; nil if they are the same.
+    /// Looks for credentials again after a store refused the current ones. Returns nil if they have not changed.
     func renewed(_ refused: RequestSignature, _ given: S3Credentials?) async throws(FetchError) -> RequestSignature? {
         let profile: String
         switch given {
@@ -48,7 +49,7 @@ actor S3CredentialChain {
         case .profile(let name): profile = name
         case nil: profile = ""
         }
-        // Another request may have renewed them meanwhile.
+        // Another request may have renewed them in the meantime.
         if found[profile]?.signature?.keyID == refused.keyID { found[profile] = nil }
         let fresh = try await signature(given, region: refused.region)
         return fresh?.keyID == refused.keyID && fresh?.token == refused.token ? nil : fresh
@@ -65,7 +66,7 @@ actor S3CredentialChain {
         if let known = found[profile], now < (known.ends.map { $0 - 300 } ?? known.foundAt + 60) {
             return known.signature
         }
-        // One search for all that wait.
+        // All waiting requests share one search.
         let task = search[profile] ?? Task { try await look(profile) }
         search[profile] = task
         let result = await task.result
@@ -75,7 +76,7 @@ actor S3CredentialChain {
             found[profile] = fresh
             return fresh.signature
         } catch {
-            // Those that are known may still do.
+            // The known credentials may still work.
             if let known = found[profile], now < known.ends ?? .infinity { return known.signature }
             throw error as? FetchError ?? FetchError(.transport, "credentials of the store: \(error)")
         }
@@ -123,7 +124,7 @@ actor S3CredentialChain {
         return nil
     }
 
-    /// The members of one section of an INI text.
+    /// Returns the members of one section of an INI file.
     static func section(_ name: String, in text: String) -> [String: String] {
         var members: [String: String] = [:]
         var isInside = false
@@ -174,9 +175,9 @@ actor S3CredentialChain {
     }
 
     private func ask(_ url: String, _ fields: [HeaderField], method: String = "GET") async throws -> [UInt8] {
-        var request = FetchRequest(url: try SourceURL(url), fields: fields, byteLimit: 65_536, totalSeconds: 5)
+        var request = FetchRequest(url: try SourceURL(url), fields: fields, maxBytes: 65_536, timeout: .seconds(5))
         request.method = method
-        // The environment names it: no policy of sources is asked.
+        // The URL comes from the environment, so the source policy does not apply.
         request.source = SourceURL(scheme: "credentials", name: url)
         request.isTrusted = true
         request.followsRedirects = false
@@ -189,7 +190,7 @@ actor S3CredentialChain {
 
     private static func parse(_ bytes: [UInt8], _ now: Double) throws -> Found {
         guard case .object(let members)? = try? JSONParser.parse(bytes) else {
-            throw FetchError(.transport, "credentials of the store: the endpoint's answer is no JSON object")
+            throw FetchError(.transport, "credentials of the store: the endpoint's answer is not a JSON object")
         }
         func text(_ name: String) -> String? {
             guard case .string(let text)? = members.first(where: { $0.name == name })?.value else { return nil }
@@ -203,7 +204,7 @@ actor S3CredentialChain {
             ends: text("Expiration").flatMap(seconds), foundAt: now)
     }
 
-    /// Unix seconds of `2026-11-26T15:00:00Z`; nil for another form.
+    /// Parses `2026-11-26T15:00:00Z` to Unix seconds; nil for other formats.
     static func seconds(_ text: String) -> Double? {
         let parts = text.split { !$0.isNumber }.prefix(6).compactMap { Int32($0) }
         guard parts.count == 6, text.hasSuffix("Z") else { return nil }

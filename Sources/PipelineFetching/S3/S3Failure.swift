@@ -1,13 +1,15 @@
-/// What a store says is wrong, in the XML of its answer, and what would help.
+import PipelineSupport
+
+/// The error in a store's XML response, and how to fix it.
 struct S3Failure: Sendable {
-    /// For example `NoSuchKey`; empty if the answer holds none.
+    /// The error code, such as `NoSuchKey`; empty if the response contains no code.
     var code: String
-    /// The region that the bucket is in, if the store names it.
+    /// The bucket's region, if the store names it.
     var region: String?
 
-    /// - Parameter body: of an answer of status 300 or above.
+    /// - Parameter body: the body of a response with status 300 or above.
     init(_ body: [UInt8]) {
-        // Errors are short; what is longer is no error of a store.
+        // A store's errors are short, so the rest of a longer body is ignored.
         let text = String(decoding: body.prefix(4096), as: UTF8.self)
         code = Self.element("Code", in: text) ?? ""
         region = Self.element("Region", in: text).flatMap(Self.region)
@@ -20,29 +22,29 @@ struct S3Failure: Sendable {
         return value.isEmpty || value.utf8.count > 100 || !isPlain ? nil : String(value)
     }
 
-    /// The name of a region that a store gave, as it may stand in a signature and in the name of a host; nil for others.
+    /// Returns the name of a region from a store if it is safe in a signature and in a host name; otherwise nil.
     static func region(_ text: String) -> String? {
         let isName = text.utf8.allSatisfy { byte in
-            (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
+            (0x61...0x7A).contains(byte) || byte.isDigit || byte == UInt8(ascii: "-")
         }
         return isName && (1...64).contains(text.utf8.count) ? text : nil
     }
 
-    /// Whether others than the credentials that were sent may do.
+    /// Whether different credentials may succeed.
     var isOfCredentials: Bool {
         ["ExpiredToken", "TokenRefreshRequired", "InvalidAccessKeyId", "InvalidToken"].contains(code)
     }
 
-    /// The sentence for messages; nil if the status says it all.
+    /// Returns the sentence for messages; nil if the status says enough.
     ///
     /// - Parameters:
     ///   - isSigned: whether the request had credentials.
-    ///   - permission: what the request needs instead of reading an object.
+    ///   - permission: the permission that the request needs, if not the one for reading an object.
     func remedy(_ status: Int, bucket: String, isSigned: Bool, permission: String? = nil) -> String? {
         switch code {
-        case "NoSuchKey": "the bucket `\(bucket)` has no such object"
-        case "NoSuchVersion": "the object has no such version"
-        case "NoSuchBucket": "there is no bucket `\(bucket)`; check its name, and `endpoint` of the setting `s3`"
+        case "NoSuchKey": "the bucket `\(bucket)` does not have this object"
+        case "NoSuchVersion": "the object does not have this version"
+        case "NoSuchBucket": "the bucket `\(bucket)` does not exist; check its name, and `endpoint` of the setting `s3`"
         case "RequestTimeTooSkewed": "this machine's clock is wrong; set it (NTP)"
         case "ExpiredToken", "TokenRefreshRequired":
             "the credentials have expired; renew them, or give ones that renew themselves"

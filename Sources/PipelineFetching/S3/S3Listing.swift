@@ -1,22 +1,15 @@
-/// One page of the objects below a folder of a bucket (ListObjectsV2), in byte order of keys.
-package struct S3Listing: Sendable, Hashable {
-    package struct Object: Sendable, Hashable {
-        package var key: String
-        package var size: Int
-    }
+/// A page of a ListObjectsV2 response, in byte order of keys.
+typealias S3Listing = FolderListing
 
-    package var objects: [Object] = []
-    /// Where the next page begins; nil if this is the last one.
-    package var next: String?
-
-    /// Reads the answer of a store; nil if it is no whole listing.
+extension FolderListing {
+    /// Parses a store's response. Returns nil if it is not a complete listing.
     ///
-    /// XML without document types, CDATA and other encodings than UTF-8, as every store sends it: elements and their texts.
+    /// Accepts the XML that all stores send: elements and their text in UTF-8, without document types and CDATA.
     init?(_ body: [UInt8]) {
         var rest = body[...]
         /// The names of the open elements.
         var path: [String] = []
-        var (key, size, isEncoded, isComplete, isLast) = ("", 0, false, false, false)
+        var (key, size, isEncoded, isComplete, isTruncated) = ("", 0, false, false, nil as Bool?)
         while let open = rest.firstIndex(of: UInt8(ascii: "<")) {
             let text = rest[..<open]
             rest = rest[(open + 1)...]
@@ -37,7 +30,7 @@ package struct S3Listing: Sendable, Hashable {
                 case (2, "Contents", "Size"): size = Int(String(decoding: text, as: UTF8.self)) ?? 0
                 case (1, _, "Contents"): objects.append(Object(key: key, size: size))
                 case (1, _, "NextContinuationToken"): next = text.isEmpty ? nil : Self.unescaped(text)
-                case (1, _, "IsTruncated"): isLast = text.elementsEqual("false".utf8)
+                case (1, _, "IsTruncated"): isTruncated = text.elementsEqual("true".utf8)
                 case (1, _, "EncodingType"): isEncoded = text.elementsEqual("url".utf8)
                 default: break
                 }
@@ -47,8 +40,9 @@ package struct S3Listing: Sendable, Hashable {
             }
         }
         guard isComplete else { return nil }
-        if isLast { next = nil }
-        // The element may come after the keys. Some stores write a space as `+`; each writes `+` as `%2B`.
+        if isTruncated == true, next == nil { return nil }
+        if isTruncated == false { next = nil }
+        // The element may come after the keys. Some stores write a space as `+`. All stores write `+` as `%2B`.
         guard isEncoded else { return }
         for index in objects.indices {
             let spaced = objects[index].key.replacing("+", with: " ")

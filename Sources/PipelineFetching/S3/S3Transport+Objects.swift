@@ -1,14 +1,15 @@
 import HTTPCaching
 
-// What a cache in a bucket does besides listing and writing (`S3Transport+Batch`).
+// Operations for a cache in a bucket, other than listing and writing (`S3Transport+Batch`).
 extension S3Transport {
-    /// The store's answer about an object: 200 (206 if only its first byte was asked for), or 404.
+    /// Returns the store's response for an object: 200 (206 if only its first byte was requested) or 404.
     ///
-    /// - Parameter firstByteOnly: whether it is enough to learn that there is one, be it empty (416).
+    /// - Parameter firstByteOnly: whether it is enough to know that the object exists. An empty object gives status
+    ///   416.
     package func object(
         _ object: SourceURL, acceptsFile: Bool = false, firstByteOnly: Bool = false
     ) async throws(FetchError) -> FetchedResponse {
-        // Not HEAD, whose errors do not say what is wrong.
+        // GET instead of HEAD, because errors of HEAD have no body that explains them.
         var request = Self.output(object, fields: firstByteOnly ? [HeaderField("Range", "bytes=0-0")] : [])
         request.acceptsFile = acceptsFile
         let (response, failure, isSigned) = try await exchange(request)
@@ -19,7 +20,7 @@ extension S3Transport {
         }
     }
 
-    /// Removes an object, if there is one.
+    /// Removes an object if it exists.
     package func remove(_ object: SourceURL) async throws(FetchError) {
         var request = Self.output(object)
         request.method = "DELETE"

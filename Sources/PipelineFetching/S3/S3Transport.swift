@@ -3,8 +3,8 @@ import HTTPCaching
 import PipelineSupport
 import Synchronization
 
-/// Fetches objects of S3-compatible stores: signs requests for `s3://BUCKET/KEY`, and says what a store's errors mean.
-/// Limits, retries and connections are those of the transport for https.
+/// Fetches objects from S3-compatible stores: signs requests for `s3://BUCKET/KEY` and explains a store's errors. The
+/// https transport provides limits, retries and connections.
 package final class S3Transport: Transport {
     private let base: any Transport
     private let configuration: S3Configuration
@@ -13,8 +13,8 @@ package final class S3Transport: Transport {
     private let regions = Mutex<[String: String]>([:])
 
     /// - Parameters:
-    ///   - base: fetches the http(s) URLs.
-    ///   - environment: a variable of the process; nil or empty if it is not set.
+    ///   - base: the transport that fetches the http(s) URLs.
+    ///   - environment: returns a variable of the process; nil or empty if it is not set.
     package init(
         _ base: any Transport, _ configuration: S3Configuration,
         environment: @escaping @Sendable (String) -> String? = { getenv($0).map { String(cString: $0) } }
@@ -24,7 +24,7 @@ package final class S3Transport: Transport {
         credentials = S3CredentialChain(base, environment, asksInstance: configuration.asksInstance)
     }
 
-    /// The base is shut down by its owner.
+    /// Does nothing, because the owner of the base transport shuts it down.
     package func shutdown() async {}
 
     package func fetch(
@@ -38,7 +38,8 @@ package final class S3Transport: Transport {
         return answer(response, to: request, store, failure, isSigned: isSigned)
     }
 
-    /// Asks again, once each, in the region that the store names and with other credentials than it refuses.
+    /// Performs a request. Repeats it at most once in the region that the store names, and at most once with
+    /// credentials other than the refused ones.
     func exchange(
         _ request: FetchRequest, _ onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)? = nil
     ) async throws(FetchError) -> (FetchedResponse, S3Failure?, isSigned: Bool) {
@@ -61,7 +62,7 @@ package final class S3Transport: Transport {
                 hasRenewed = true
                 signature = renewed
             } else {
-                // One that did not help is not believed for ever.
+                // A region is remembered only if it worked.
                 if hasMoved, failure == nil || response.status == 404 { regions.withLock { $0[bucket] = region } }
                 return (response, failure, signature != nil)
             }
@@ -76,7 +77,7 @@ package final class S3Transport: Transport {
         asked.url = try Self.url(of: request.url, store, region)
         asked.source = request.source ?? request.url
         asked.isToStore = true
-        // A signature holds for one host, and a store that moves a bucket says where to in its own way.
+        // A signature is valid for one host, and S3 has its own way of saying where a bucket has moved.
         asked.followsRedirects = false
         asked.signature = signature
         if !request.body.isEmpty { asked.signature?.digest = sha256Hex(request.body) }
@@ -87,7 +88,7 @@ package final class S3Transport: Transport {
         return (response, response.status < 300 || response.status == 304 ? nil : S3Failure(response.body))
     }
 
-    /// The answer as that of the object, whatever URL it came from.
+    /// Returns the response, attributed to the object, whatever URL it came from.
     private func answer(
         _ response: FetchedResponse, to request: FetchRequest, _ store: S3Configuration.Store, _ failure: S3Failure?,
         isSigned: Bool
@@ -97,7 +98,7 @@ package final class S3Transport: Transport {
         answer.problem = failure?.remedy(response.status, bucket: request.url.host, isSigned: isSigned)
         let saysNothing = response.fields.first("cache-control") == nil && response.fields.first("expires") == nil
         if let maxAge = store.maxAge, saysNothing, [200, 206, 304].contains(response.status) {
-            answer.fields.append(HeaderField("Cache-Control", "max-age=\(maxAge)"))
+            answer.fields.append(HeaderField("Cache-Control", "max-age=\(maxAge.components.seconds)"))
         }
         return answer
     }
@@ -106,7 +107,7 @@ package final class S3Transport: Transport {
         response.status < 300 ? nil : response.fields.first("x-amz-bucket-region").flatMap(S3Failure.region)
     }
 
-    /// The http(s) URL of an object.
+    /// Returns the http(s) URL of an object.
     static func url(
         of object: SourceURL, _ store: S3Configuration.Store, _ region: String
     ) throws(FetchError) -> SourceURL {
@@ -114,7 +115,7 @@ package final class S3Transport: Transport {
         do throws(SourceError) {
             let base = try SourceURL(endpoint)
             let bucket = object.host
-            // A certificate for *.HOST does not cover a bucket with dots.
+            // A certificate for *.HOST does not cover a bucket with dots in its name.
             let isPath = store.pathStyle ?? (store.endpoint != nil || bucket.contains("."))
             let authority = base.origin.dropFirst(base.scheme.count + 3)
             let place = isPath ? "\(base.scheme)://\(authority)/\(bucket)" : "\(base.scheme)://\(bucket).\(authority)"

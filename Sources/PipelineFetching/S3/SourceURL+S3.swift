@@ -1,4 +1,5 @@
 import HTTPCaching
+import PipelineSupport
 
 extension SourceURL {
     /// Parses the URL of a source: http, https or s3.
@@ -6,13 +7,15 @@ extension SourceURL {
         if let object = try SourceURL(s3: text) { self = object } else { self = try SourceURL(text) }
     }
 
-    /// Parses `s3://BUCKET/KEY[?versionId=VERSION]`; nil for another scheme.
+    /// Parses `s3://BUCKET/KEY[?versionId=VERSION]`; nil for a different scheme.
     ///
-    /// The key is percent-decoded once and written in one canonical way. Spaces, letters beyond ASCII and `#` may stand as
-    /// they are; a `?` of the key has to be `%3F`.
+    /// The key is percent-decoded once and then encoded in one canonical way. Spaces, letters beyond ASCII and `#` need
+    /// not be encoded. A `?` in the key must be written as `%3F`.
     ///
-    /// - Parameter isFolder: whether it names what is below `KEY/`, or with no key the whole bucket; the path ends in `/`.
-    /// - Throws: `SourceError` for a malformed bucket, a missing key, dot segments, another query and control characters.
+    /// - Parameter isFolder: whether the URL names the objects in `KEY/`, or without a key all objects in the bucket.
+    ///   The path then ends in `/`.
+    /// - Throws: `SourceError` for a malformed bucket, a missing key, dot segments, a different query and control
+    ///   characters.
     package init?(s3 text: String, isFolder: Bool = false) throws(SourceError) {
         guard text.utf8.prefix(5).elementsEqual("s3://".utf8) || text.utf8.prefix(5).elementsEqual("S3://".utf8) else {
             return nil
@@ -26,9 +29,9 @@ extension SourceURL {
         let rest = text.dropFirst(5)
         let bucket = FieldLines.lowercased(String(rest.prefix { $0 != "/" }))
         let isName = bucket.utf8.allSatisfy {
-            Self.isLetter($0) || Self.isDigit($0) || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F
+            $0.isLetterOrDigit || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F
         }
-        let begins = bucket.utf8.first.map { Self.isLetter($0) || Self.isDigit($0) } ?? false
+        let begins = bucket.utf8.first.map { $0.isLetterOrDigit } ?? false
         guard begins, isName, bucket.utf8.count <= 255, !bucket.contains("..") else {
             throw SourceError(.malformed, text, "has no bucket; write s3://BUCKET/KEY")
         }
@@ -48,14 +51,14 @@ extension SourceURL {
         }
         var name = Self.percentDecoded(String(decoding: key, as: UTF8.self))
         if isFolder, !name.isEmpty, name.last != UInt8(ascii: "/") { name.append(UInt8(ascii: "/")) }
-        // As part of a URL they would lead to another object, or to another bucket.
+        // Within a URL, these segments would lead to a different object or bucket.
         guard
             !name.split(separator: UInt8(ascii: "/")).contains(where: { [[0x2E], [0x2E, 0x2E]].contains(Array($0)) })
         else { throw SourceError(.malformed, text, "has `.` or `..` as a segment of its key") }
         self.init(bucket: bucket, path: "/" + Self.canonical(name, keeping: UInt8(ascii: "/")), query: query)
     }
 
-    /// Bytes as S3 wants them signed: everything percent-encoded but unreserved characters.
+    /// Encodes bytes as S3 signatures require: everything except unreserved characters is percent-encoded.
     package static func canonical(_ bytes: [UInt8], keeping kept: UInt8?) -> String {
         let encoded = bytes.flatMap { isUnreserved($0) || $0 == kept ? [$0] : percentEncoded($0) }
         return String(decoding: encoded, as: UTF8.self)

@@ -1,11 +1,11 @@
-/// BMP of Windows and OS/2, unpacked by our own code (`DeviceBitmap`).
+/// Decodes BMP files of Windows and OS/2 with our own code (`DeviceBitmap`).
 enum BMPDecoder: OriginalDecoder {
     static let format = ImageFormat.bmp
-    /// Our own code makes the pixels; libvips is told what they are.
+    /// Our own code decodes the pixels. libvips only receives the result.
     static let loader = "copy"
 
     static func recognises(_ file: ByteReader) -> Bool {
-        // The length of the bitmap's header: text may begin with these letters, too.
+        // Check the length of the bitmap's header, because text may also begin with these letters.
         file.matches("BM") && (file.uint32(14, .little) ?? 256) < 256
     }
 
@@ -14,17 +14,17 @@ enum BMPDecoder: OriginalDecoder {
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         let bitmap = try bitmap(file)
         var header = ImageHeader(
-            format: .bmp, width: bitmap.width, height: bitmap.height, hasAlpha: bitmap.hasAlpha,
-            profileBytes: bitmap.profile.count, hasFewColours: bitmap.bits <= 8)
+            format: .bmp, encodedWidth: bitmap.width, encodedHeight: bitmap.height, hasAlpha: bitmap.hasAlpha,
+            profileBytes: bitmap.profile.count, hasFewColors: bitmap.bits <= 8)
         header.hold(bytesPerPixel: bitmap.hasAlpha ? 4 : 3)
         return header
     }
 
     static func details(_ file: ByteReader) -> ImageDetails {
-        // `ImageHeader.probe` has reported what is wrong with the header.
+        // `ImageHeader.probe` has already reported errors in the header.
         let profile = (try? bitmap(file))?.profile
         return ImageDetails(
-            colourSpace: .rgb, bitDepth: 8, profileName: profile.flatMap { $0.count > 0 ? ProfileName.read($0) : nil })
+            colorSpace: "RGB", bitDepth: 8, profileName: profile.flatMap { $0.count > 0 ? ProfileName.read($0) : nil })
     }
 
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {

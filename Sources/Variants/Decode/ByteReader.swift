@@ -2,8 +2,8 @@ import Glibc
 
 enum ByteOrder { case big, little }
 
-/// Bounds-checked reading of untrusted bytes. Every read out of bounds returns nil and never traps, so a parser built
-/// on this type alone is safe on any input. Offsets are relative to the reader's own first byte.
+/// Reads untrusted bytes with bounds checks. Every read out of bounds returns nil and never traps, so a parser that is
+/// built only on this type is safe for any input. Offsets are relative to the first byte of the reader.
 struct ByteReader {
     private let bytes: UnsafeRawBufferPointer
 
@@ -20,14 +20,14 @@ struct ByteReader {
     func uint24(_ offset: Int, _ order: ByteOrder = .big) -> Int? { integer(offset, 3, order) }
     func uint32(_ offset: Int, _ order: ByteOrder = .big) -> Int? { integer(offset, 4, order) }
 
-    /// A 64-bit number, clamped to `Int.max`: callers only compare values that large.
+    /// Returns a 64-bit integer, clamped to `Int.max`. Callers only compare values of this size.
     func uint64(_ offset: Int, _ order: ByteOrder = .big) -> Int? {
         guard let first = uint32(offset, order), let second = uint32(offset + 4, order) else { return nil }
         let (high, low) = order == .big ? (first, second) : (second, first)
         return high >= 1 << 31 ? Int.max : high << 32 | low
     }
 
-    /// Whether the bytes at `offset` are exactly `text` (ASCII and escapes below 0x80).
+    /// Whether the bytes at `offset` are equal to `text`, which contains only ASCII characters.
     func matches(_ text: StaticString, at offset: Int = 0) -> Bool {
         guard contains(offset, text.utf8CodeUnitCount) else { return false }
         for index in 0..<text.utf8CodeUnitCount where bytes[offset + index] != text.utf8Start[index] { return false }
@@ -40,17 +40,21 @@ struct ByteReader {
         return true
     }
 
-    /// Whether the text (ASCII) occurs anywhere.
-    func contains(_ text: StaticString) -> Bool {
-        var at = 0
+    /// Returns the offset of the first occurrence of the ASCII text at or after `offset`. Returns nil if the text does
+    /// not occur.
+    func firstOffset(of text: StaticString, from offset: Int = 0) -> Int? {
+        var at = offset
         while let found = firstOffset(of: text.utf8Start[0], from: at) {
-            if matches(text, at: found) { return true }
+            if matches(text, at: found) { return found }
             at = found + 1
         }
-        return false
+        return nil
     }
 
-    /// Four bytes as text, with unprintable ones as `.`; for chunk and box types and for messages.
+    /// Whether the ASCII text occurs in the bytes.
+    func contains(_ text: StaticString) -> Bool { firstOffset(of: text) != nil }
+
+    /// Returns four bytes as text, for chunk types, box types and messages. Unprintable bytes become `.`.
     func fourCharacters(_ offset: Int) -> String? {
         guard contains(offset, 4) else { return nil }
         return String(unsafeUninitializedCapacity: 4) { text in
@@ -62,7 +66,7 @@ struct ByteReader {
         }
     }
 
-    /// At most `length` bytes that start at `offset`; empty if `offset` is out of bounds.
+    /// Returns at most `length` bytes, starting at `offset`. The result is empty if `offset` is out of bounds.
     func part(_ offset: Int, _ length: Int = Int.max) -> ByteReader {
         guard offset >= 0, offset < bytes.count, length > 0 else {
             return ByteReader(UnsafeRawBufferPointer(start: nil, count: 0))
@@ -71,10 +75,11 @@ struct ByteReader {
         return ByteReader(UnsafeRawBufferPointer(rebasing: bytes[offset..<end]))
     }
 
-    /// This EXIF block, starting at its TIFF header.
+    /// The EXIF block, starting at its TIFF header.
     var withoutExifPrefix: ByteReader { matches("Exif\0\0") ? part(6) : self }
 
-    /// This file without white space before a JPEG's or PNG's first byte, which scripts of origins print and viewers skip.
+    /// The file without white space before the first byte of a JPEG or PNG. Scripts on origins sometimes print white
+    /// space first, and viewers skip it.
     var withoutLeadingSpace: ByteReader {
         var start = 0
         while let byte = byte(start), byte == 0x20 || (9...13).contains(byte) { start += 1 }
@@ -83,7 +88,8 @@ struct ByteReader {
         return JPEGDecoder.recognises(rest) || PNGDecoder.recognises(rest) ? rest : self
     }
 
-    /// At most `limit` bytes as text, up to the first NUL and trimmed of spaces at both ends; nil if nothing is left.
+    /// Returns at most `limit` bytes as text, up to the first NUL and without spaces at both ends. Returns nil if no
+    /// text is left.
     func text(_ offset: Int, limit: Int) -> String? {
         var bytes: [UInt8] = []
         while bytes.count < limit, let byte = byte(offset + bytes.count), byte != 0 { bytes.append(byte) }
@@ -97,7 +103,8 @@ struct ByteReader {
         return String(text[first...last])
     }
 
-    /// The offset of the first `value` at or after `offset`, or nil. Uses memchr because entropy-coded data is long.
+    /// Returns the offset of the first `value` at or after `offset`, or nil. Uses memchr, because entropy-coded data is
+    /// long.
     func firstOffset(of value: UInt8, from offset: Int) -> Int? {
         guard offset >= 0, offset < bytes.count, let base = bytes.baseAddress else { return nil }
         guard let found = memchr(base + offset, Int32(value), bytes.count - offset) else { return nil }

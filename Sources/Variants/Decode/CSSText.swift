@@ -1,6 +1,7 @@
-/// Splits style sheets into rules and declarations (CSS Syntax 3). Safe on any bytes, in linear time.
+/// Splits style sheets into rules and declarations (CSS Syntax 3). Safe for any bytes, and takes linear time.
 enum CSSText {
-    /// The offset of the first of `stops` outside of strings, brackets and blocks, or else the length of the text.
+    /// Returns the offset of the first byte of `stops` outside strings, brackets and blocks. Otherwise returns the
+    /// length of the text.
     static func end(_ css: [UInt8], _ start: Int, _ stops: StaticString) -> Int {
         let stops = UnsafeBufferPointer(start: stops.utf8Start, count: stops.utf8CodeUnitCount)
         var (at, depth) = (start, 0)
@@ -41,7 +42,7 @@ enum CSSText {
         return result
     }
 
-    /// Style rules and at-rules, with the content of their blocks.
+    /// Returns the style rules and at-rules with the contents of their blocks.
     static func rules(_ css: [UInt8]) -> [(prelude: String, block: [UInt8])] {
         var (result, at): ([(String, [UInt8])], Int) = ([], 0)
         while at < css.count {
@@ -54,7 +55,7 @@ enum CSSText {
         return result
     }
 
-    /// Names and values, without `!important`.
+    /// Returns the names and values of declarations without `!important`.
     static func declarations(_ block: [UInt8]) -> [(name: String, value: String)] {
         var (result, at): ([(String, String)], Int) = ([], 0)
         while at < block.count {
@@ -68,14 +69,14 @@ enum CSSText {
         return result
     }
 
-    /// The names in front of opening parentheses, in lower case.
+    /// Returns the lowercased names before opening parentheses.
     static func functions(_ css: String) -> Set<String> {
         let parts = css.utf8.contains(UInt8(ascii: "(")) ? css.lowercased().split(separator: "(").dropLast() : []
         func isOfName(_ character: Character) -> Bool { character.isASCII && character.isLetter || character == "-" }
         return Set(parts.map { part in String(part.reversed().prefix(while: isOfName).reversed()) })
     }
 
-    /// The text without white space at its ends.
+    /// Returns the text without white space at both ends.
     static func text(_ css: ArraySlice<UInt8>) -> String {
         let text = String(decoding: css, as: UTF8.self)
         let from = text.firstIndex { !$0.isWhitespace } ?? text.endIndex

@@ -1,36 +1,37 @@
-/// The bitmaps of BMP files and icons: a header, colour masks or a palette, and lines of pixels, the last line first.
+/// A bitmap in a BMP file or icon: a header, color masks or a palette, and rows of pixels from the bottom to the top.
 ///
-/// Headers differ in length: 12 bytes in OS/2 1, 16 to 64 in OS/2 2, and 40, 52, 56, 108 or 124 in Windows. Numbers are
-/// little-endian.
+/// The header has 12 bytes in OS/2 1, 16 to 64 bytes in OS/2 2, and 40, 52, 56, 108 or 124 bytes in Windows. Numbers
+/// are little-endian.
 /// 1. Microsoft, [MS-WMF] §2.2.2.2 to §2.2.2.5 (headers) and §3.1.6 (run lengths); "Bitmap Header Types".
 /// 2. IBM, "OS/2 Presentation Manager Programming Reference", BITMAPINFOHEADER2.
 struct DeviceBitmap {
     let width: Int
     let height: Int
     let bits: Int
-    /// The embedded ICC profile; empty without one.
+    /// The embedded ICC profile. Empty without a profile.
     let profile: ByteReader
 
     private let isTopDown: Bool
     private let isRunLength: Bool
-    /// Red, green, blue and alpha, if there is no palette.
+    /// The positions of red, green, blue and alpha. Unused with a palette.
     private let channels: [Channel]
-    /// The colours as stored, `entryBytes` each.
+    /// The stored colors, with `entryBytes` bytes each.
     private let palette: ByteReader
     private let entryBytes: Int
     private let lines: ByteReader
-    /// In an icon, a mask of transparent pixels follows the lines, and 32 bits hold alpha.
+    /// Whether the bitmap is in an icon. In an icon, the rows are followed by a mask of transparent pixels, and 32-bit
+    /// pixels contain alpha.
     private let isIcon: Bool
 
     var hasAlpha: Bool { isIcon || channels.last?.most ?? 0 > 0 }
 
     /// - Parameters:
-    ///   - file: of which the bitmap's header begins at `start`.
-    ///   - offset: where the lines begin; 0 if they follow the palette.
+    ///   - file: the bytes. The header of the bitmap begins at `start`.
+    ///   - offset: the start of the rows; 0 if they follow the palette.
     init(_ file: ByteReader, at start: Int = 0, lines offset: Int = 0, isIcon: Bool = false) throws(RenderError) {
         func signed(_ at: Int) -> Int? { file.uint32(start + at, .little).map { Int(Int32(truncatingIfNeeded: $0)) } }
         let size = file.uint32(start, .little) ?? 0
-        /// A number of the header, 0 if the header ends before it.
+        /// Returns a number in the header, or 0 if the header ends before it.
         func field(_ at: Int) -> Int { at + 4 <= size ? file.uint32(start + at, .little) ?? 0 : 0 }
         let isOld = size == 12
         guard isOld || (16...64).contains(size) || size == 108 || size == 124 else {
@@ -40,7 +41,7 @@ struct DeviceBitmap {
             let storedHeight = isOld ? file.uint16(start + 6, .little) : signed(8),
             let bits = file.uint16(start + (isOld ? 10 : 14), .little), file.byte(start + size - 1) != nil
         else { throw ImageHeader.damaged("BMP", "its header is cut short") }
-        // Half of an icon's height belongs to the mask.
+        // Half of the height in an icon belongs to the mask.
         let height = abs(storedHeight) / (isIcon ? 2 : 1)
         try ImageHeader.checkSize("BMP", storedWidth, height)
         (width, self.height, self.bits, self.isIcon) = (storedWidth, height, bits, isIcon)
@@ -64,7 +65,7 @@ struct DeviceBitmap {
         }
         let masks: [Int] =
             if hasMasks {
-                // Behind a header of 40 bytes, and at the same place in a longer one.
+                // The masks follow a header of 40 bytes, and are at the same position in longer headers.
                 [40, 44, 48].map { file.uint32(start + $0, .little) ?? 0 }
                     + [size >= 56 || compression == 6 ? file.uint32(start + 52, .little) ?? 0 : 0]
             } else {
@@ -83,14 +84,14 @@ struct DeviceBitmap {
         let end = offset > 0 ? offset : paletteStart + colours * entryBytes
         palette = file.part(paletteStart, max(0, end - paletteStart)).part(0, min(colours, 256) * entryBytes)
         lines = file.part(end)
-        // LCS_PROFILE_EMBEDDED, and where it is from the header's first byte.
+        // The value is LCS_PROFILE_EMBEDDED. The offset is relative to the first byte of the header.
         profile = size == 124 && field(56) == 0x4D42_4544 ? file.part(start + field(112), field(116)) : file.part(0, 0)
     }
 
-    /// Where a pixel has one of its samples.
+    /// The position of a sample in a pixel.
     private struct Channel {
         let shift: Int
-        /// The largest sample; 0 if the channel is absent.
+        /// The maximum value of the sample. 0 if the channel is missing.
         let most: Int
 
         init(_ mask: Int) {
@@ -98,7 +99,7 @@ struct DeviceBitmap {
             most = mask >> shift
         }
 
-        /// The sample as eight bits.
+        /// Returns the sample with eight bits.
         func sample(_ pixel: Int) -> UInt8 {
             let sample = pixel >> shift & most
             return UInt8(truncatingIfNeeded: most == 255 ? sample : (sample * 255 + most / 2) / max(1, most))
@@ -107,13 +108,13 @@ struct DeviceBitmap {
 
     private var lineBytes: Int { (width * bits + 31) / 32 * 4 }
 
-    /// All pixels, three or, with alpha, four bands.
+    /// Returns all pixels with three bands, or four with alpha.
     func image() throws(RenderError) -> Image {
         if !isRunLength, lines.count < lineBytes * (height - 1) + (width * bits + 7) / 8 {
             throw Self.cutShort
         }
         let indices = isRunLength ? try unpackedRuns() : []
-        // Colours that the palette lacks are black.
+        // Colors that are missing in the palette are black.
         var colours = [UInt8](repeating: 0, count: 256 * 3)
         for index in 0..<min(256, palette.count / entryBytes) {
             for band in 0..<3 { colours[index * 3 + band] = palette.byte(index * entryBytes + 2 - band) ?? 0 }
@@ -143,7 +144,7 @@ struct DeviceBitmap {
                 at += bands
             }
         }
-        // Programs that know no alpha leave zeros.
+        // Programs that do not support alpha write zeros.
         if hasAlpha, !isSeen { setAlpha(of: pixels) }
         let image = try Image(storage, width: width, height: height, bands: bands).labelled("srgb")
         if profile.count > 0 { image.set("icc-profile-data", [UInt8](profile.all)) }
@@ -152,7 +153,8 @@ struct DeviceBitmap {
 
     private static var cutShort: RenderError { ImageHeader.damaged("BMP", "its pixels are cut short") }
 
-    /// Makes the pixels transparent that an icon's mask, one bit a pixel, says are; others, and all of a BMP, opaque.
+    /// Makes pixels transparent according to the mask of an icon, which has one bit per pixel. All other pixels, and
+    /// all pixels of a BMP, become opaque.
     private func setAlpha(of pixels: UnsafeMutableBufferPointer<UInt8>) {
         let mask = isIcon ? lines.part(lineBytes * height) : lines.part(0, 0)
         for line in 0..<height {
@@ -164,18 +166,19 @@ struct DeviceBitmap {
         }
     }
 
-    /// The palette indices of run lengths, line by line as stored. What is left out has the first colour.
+    /// Returns the palette indices of run-length encoded rows in stored order. Skipped pixels have the first color.
     private func unpackedRuns() throws(RenderError) -> [UInt8] {
         var indices = [UInt8](repeating: 0, count: width * height)
         var (x, y, at) = (0, 0, 0)
-        /// Takes one pixel of a byte that holds one or, with 4 bits, two; ignores pixels beyond the line's end.
+        /// Stores one pixel of a byte, which contains one pixel, or two with 4 bits. Ignores pixels beyond the end of
+        /// the row.
         func put(_ byte: UInt8, _ number: Int) {
             if x < width { indices[y * width + x] = bits == 8 ? byte : number & 1 == 0 ? byte >> 4 : byte & 15 }
             x += 1
         }
         while y < height {
             guard let count = lines.byte(at), let value = lines.byte(at + 1) else {
-                if y == height - 1, x >= width { break }  // Only the mark of the end is missing.
+                if y == height - 1, x >= width { break }  // The end marker is missing.
                 throw Self.cutShort
             }
             at += 2
@@ -196,7 +199,7 @@ struct DeviceBitmap {
                     guard let byte = lines.byte(at + (bits == 8 ? number : number / 2)) else { throw Self.cutShort }
                     put(byte, number)
                 }
-                // Single pixels are padded to an even number of bytes.
+                // Literal pixels are padded to an even number of bytes.
                 at += ((bits == 8 ? Int(value) : (Int(value) + 1) / 2) + 1) & ~1
             }
         }

@@ -1,32 +1,27 @@
-/// The camera's notes about a picture (CIPA DC-008, Exif 3.0 §4.6) that people commonly ask for. Damaged or absent
-/// entries are nil.
+/// Frequently used EXIF data of a picture (CIPA DC-008, Exif 3.0 §4.6). Damaged or missing entries are nil.
 public struct EXIFSummary: Sendable, Hashable {
-    /// In degrees, usually WGS 84.
-    public struct Position: Sendable, Hashable {
-        /// −90…90, north is positive.
-        public var latitude: Double
-        /// −180…180, east is positive.
-        public var longitude: Double
-    }
-
-    /// Maker and model.
+    /// The camera's maker and model.
     public var camera: String?
-    /// The lens's model.
+    /// The model of the lens.
     public var lens: String?
-    /// Seconds.
+    /// The exposure time in seconds.
     public var exposureTime: Double?
     /// The f-number.
     public var aperture: Double?
-    /// ISO speed.
+    /// The ISO speed.
     public var sensitivity: Int?
-    /// Millimetres.
+    /// The focal length in millimeters.
     public var focalLength: Double?
-    /// When the picture was taken, as ISO 8601: `2024-05-01T12:30:00`, with an offset if the camera recorded one.
+    /// The date when the picture was taken, in ISO 8601 form: `2024-05-01T12:30:00`, with a time zone offset if the
+    /// camera recorded it.
     public var date: String?
-    /// Where it was taken: personal data, to be shown on request only.
-    public var position: Position?
+    /// The latitude in degrees north, −90…90, usually in WGS 84. The position is personal data, so show it only on
+    /// request.
+    public var latitude: Double?
+    /// The longitude in degrees east, −180…180. nil if `latitude` is nil.
+    public var longitude: Double?
 
-    /// Fails if none of this can be read.
+    /// Reads the summary. Returns nil if none of the entries can be read.
     ///
     /// - Parameter block: the EXIF block, starting at its TIFF header.
     init?(_ block: ByteReader) {
@@ -52,13 +47,14 @@ public struct EXIFSummary: Sendable, Hashable {
             }
         }
         date = written.flatMap { Self.date($0, offset) }
-        if let directory = file.value(0x8825) { position = Self.position(file, directory) }
+        if let directory = file.value(0x8825) { (latitude, longitude) = Self.position(file, directory) ?? (nil, nil) }
         if self == EXIFSummary() { return nil }
     }
 
     private init() {}
 
-    /// Converts `YYYY:MM:DD HH:MM:SS` to ISO 8601; nil if the text is no valid date, such as spaces or zeros.
+    /// Converts `YYYY:MM:DD HH:MM:SS` to ISO 8601. Returns nil if the text is not a valid date, for example if it
+    /// contains only spaces or zeros.
     private static func date(_ text: String, _ offset: String?) -> String? {
         let parts = text.split(whereSeparator: { $0 == ":" || $0 == " " }).compactMap { Int($0) }
         guard parts.count == 6, (1...9999).contains(parts[0]), (1...12).contains(parts[1]), (1...31).contains(parts[2]),
@@ -70,7 +66,7 @@ public struct EXIFSummary: Sendable, Hashable {
         return "\(year)-\(two(parts[1]))-\(two(parts[2]))T\(two(parts[3])):\(two(parts[4])):\(two(parts[5]))" + zone
     }
 
-    private static func position(_ file: TIFFHeader, _ directory: Int) -> Position? {
+    private static func position(_ file: TIFFHeader, _ directory: Int) -> (latitude: Double?, longitude: Double?)? {
         func degrees(_ tag: Int, _ limit: Double, _ negative: String) -> Double? {
             let parts = file.rationals(tag + 1, in: directory)
             guard parts.count == 3, let direction = file.text(tag, in: directory) else { return nil }
@@ -79,6 +75,6 @@ public struct EXIFSummary: Sendable, Hashable {
             return direction.hasPrefix(negative) ? -value : value
         }
         guard let latitude = degrees(1, 90, "S"), let longitude = degrees(3, 180, "W") else { return nil }
-        return Position(latitude: latitude, longitude: longitude)
+        return (latitude, longitude)
     }
 }

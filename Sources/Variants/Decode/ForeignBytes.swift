@@ -1,4 +1,4 @@
-/// Identifies data that is not a supported image, so that the error can say what was received instead.
+/// Identifies data that is not a supported image, so that errors can describe the received data.
 enum ForeignBytes {
     static func error(for reader: ByteReader) -> RenderError {
         if reader.count == 0 { return RenderError(.notAnImage, "not an image: the body is empty") }
@@ -20,13 +20,14 @@ enum ForeignBytes {
         return nil
     }
 
-    /// Netpbm files begin with `P` and a digit from 1 to 7, then white space.
+    /// Whether the file is a Netpbm file, which begins with `P`, a digit from 1 to 7, and white space.
     private static func isNetpbm(_ reader: ByteReader) -> Bool {
         guard reader.matches("P"), let kind = reader.byte(1), let space = reader.byte(2) else { return false }
         return (0x31...0x37).contains(kind) && [0x20, 0x09, 0x0A, 0x0D].contains(space)
     }
 
-    /// Checks for the version 2 footer, or a header whose fields are all plausible (Truevision TGA 2.0 specification).
+    /// Whether the file is a TGA file. Checks for the version 2 footer, or for a header with plausible values in all
+    /// fields (Truevision TGA 2.0 specification).
     private static func isTGA(_ reader: ByteReader) -> Bool {
         if reader.matches("TRUEVISION-XFILE.\0", at: reader.count - 18) { return true }
         guard let map = reader.byte(1), let kind = reader.byte(2), let depth = reader.byte(16),
@@ -55,8 +56,8 @@ enum ForeignBytes {
         return isText(reader) ? "plain text" : "bytes of an unknown format"
     }
 
-    /// The first kilobyte after a byte order mark and white space, as lower-case ASCII. Empty unless it begins like
-    /// markup or JSON, which nearly all foreign data does not.
+    /// Returns the first kilobyte after a byte order mark and white space, as lowercase ASCII. Returns an empty string
+    /// unless the data begins like markup or JSON, which is rare.
     private static func markup(_ reader: ByteReader) -> String {
         var offset = reader.matches([0xEF, 0xBB, 0xBF]) ? 3 : 0
         while offset < 256, let byte = reader.byte(offset), byte == 0x20 || (9...13).contains(byte) { offset += 1 }
@@ -73,7 +74,7 @@ enum ForeignBytes {
 
     private static func isHTML(_ text: String) -> Bool {
         if text.hasPrefix("<!doctype html") || text.hasPrefix("<html") || text.hasPrefix("<head") { return true }
-        return text.hasPrefix("<") && contains(text, "<html")
+        return text.hasPrefix("<") && text.contains("<html")
     }
 
     private static func isText(_ reader: ByteReader) -> Bool {
@@ -82,12 +83,5 @@ enum ForeignBytes {
             if byte < 0x20, !(9...13).contains(byte) { return false }
         }
         return true
-    }
-
-    private static func contains(_ text: String, _ part: String) -> Bool {
-        let haystack = Array(text.utf8)
-        let needle = Array(part.utf8)
-        guard haystack.count >= needle.count else { return false }
-        return (0...haystack.count - needle.count).contains { haystack[$0..<$0 + needle.count].elementsEqual(needle) }
     }
 }

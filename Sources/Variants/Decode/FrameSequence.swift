@@ -1,15 +1,15 @@
-/// The frames of an original that a recipe decodes: one, or several of an animation.
+/// The frames of an original that a recipe decodes: a single frame, or several frames of an animation.
 ///
-/// Read the frames in order and finish each one before starting the next: they are decoded on demand, and only the
-/// current one is in memory.
+/// Read the frames in order, and finish each frame before starting the next. Frames are decoded on demand, and only the
+/// current frame is in memory.
 struct FrameSequence {
-    /// All frames, stacked vertically in order.
+    /// All frames in order, stacked vertically.
     private let strip: Image
     let count: Int
-    /// nil for a still picture.
+    /// The frame durations and loop count. nil for a still picture.
     let timing: FrameTiming?
 
-    /// Throws `undecodable` if the file has fewer than `count` frames.
+    /// Creates a sequence. Throws `undecodable` if the file has fewer than `count` frames.
     init(_ strip: Image, count: Int) throws(RenderError) {
         self.strip = strip
         self.count = count
@@ -22,7 +22,7 @@ struct FrameSequence {
             throw RenderError(
                 .undecodable, "the animation has fewer frames than the \(count) its header says; it may be cut short")
         }
-        // Browsers show a frame for 100 ms if it asks for 10 or less.
+        // Browsers show a frame for 100 ms if its duration is 10 ms or less.
         let shown = delays.prefix(count).map { $0 <= 10 ? 100 : $0 }
         timing = FrameTiming(delays: shown, loops: max(0, strip.integer("loop") ?? 0))
     }
@@ -30,7 +30,7 @@ struct FrameSequence {
     var width: Int { strip.width }
     var height: Int { strip.height / count }
 
-    /// A frame as a separate image, so that no step reads across its edges into the next frame.
+    /// Returns a frame as a separate image, so that no step reads across its edges into the next frame.
     func frame(_ index: Int) throws(RenderError) -> Image {
         if count == 1 { return strip }
         return try strip.area(PixelRectangle(x: 0, y: index * height, width: width, height: height))
@@ -38,10 +38,10 @@ struct FrameSequence {
 }
 
 extension Recipe {
-    /// How many frames a render of this recipe decodes.
+    /// Returns the number of frames that a render of this recipe decodes.
     ///
-    /// More than one only if `frames` asks for it, the original is an animated GIF or WebP, and the output is GIF or
-    /// WebP too. Other outputs use the first frame.
+    /// The number is greater than one only if the recipe contains `frames`, the original is an animated GIF or WebP,
+    /// and the output is also GIF or WebP. Other outputs use the first frame.
     package func decodedFrames(of header: ImageHeader, into format: ImageFormat) -> Int {
         guard header.format.holdsFrames, format.holdsFrames else { return 1 }
         switch frames {

@@ -1,4 +1,4 @@
-/// GIF. Reads the blocks (GIF89a specification): frames, extents, transparency.
+/// Decodes GIF. Reads the blocks (GIF89a specification) for frames, dimensions and transparency.
 enum GIFDecoder: OriginalDecoder {
     static let format = ImageFormat.gif
     static let loader = "gifload_buffer"
@@ -13,36 +13,37 @@ enum GIFDecoder: OriginalDecoder {
         guard found.count > 0 else { throw ImageHeader.damaged("GIF", "it has no frame") }
         try ImageHeader.checkSize("GIF", found.canvas.x.upperBound, found.canvas.y.upperBound)
         var header = ImageHeader(
-            format: .gif, width: found.canvas.x.upperBound, height: found.canvas.y.upperBound, pages: found.count,
-            hasAlpha: found.namesTransparency || found.leavesHoles, hasFewColours: true)
-        // The canvas, and the one to restore after a frame (disposal 3).
+            format: .gif, encodedWidth: found.canvas.x.upperBound, encodedHeight: found.canvas.y.upperBound,
+            pages: found.count, hasAlpha: found.namesTransparency || found.leavesHoles, hasFewColors: true)
+        // The decoder keeps the canvas, and the canvas that is restored after a frame (disposal 3).
         header.hold(bytesPerPixel: 8)
         return header
     }
 
     static func details(_ file: ByteReader) -> ImageDetails {
-        var details = ImageDetails(colourSpace: .rgb, bitDepth: 8)
+        var details = ImageDetails(colorSpace: "RGB", bitDepth: 8)
         details.hasContentCredentials = file.contains("\u{0B}C2PA_GIF")
         return details
     }
 
     static func drawnBits(_ file: ByteReader) -> Double? { 4 }
 
-    /// `source` may make a copy.
+    /// Twice the file, because `source` may create a copy.
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 2 * count + header.heldBytes }
 
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [("n", .int(frames))] }
 
-    /// What no frame has painted, and what a frame cleared, is transparent in browsers. libvips makes it so only if a
-    /// frame names a transparent colour: without one in the file it drops alpha, and a frame without one is cleared to
-    /// the background colour. So frames that clear themselves get a colour they do not use, and a file without any gets
-    /// one more frame, which is not decoded.
+    /// Returns the bytes for libvips, adjusted so that areas that no frame has painted, or that a frame cleared, are
+    /// transparent as in browsers. In libvips, transparency depends on frames with a transparent color. Without such a
+    /// frame, libvips drops alpha, and a frame without a transparent color is cleared to the background color.
+    /// Therefore, frames that clear themselves get an unused color as their transparent color, and a file without a
+    /// transparent color gets an additional frame, which is not decoded.
     static func source(_ bytes: UnsafeRawBufferPointer) -> (bytes: VipsArgument, failOn: String) {
         let file = ByteReader(bytes)
         guard let found = Frames(file), found.leavesHoles, !found.namesTransparency || !found.clearing.isEmpty else {
             return (.bytes(bytes), "truncated")
         }
-        // A graphic control that names colour 0 transparent, and one pixel of that colour.
+        // A graphic control extension that makes color 0 transparent, and a frame with one pixel of that color.
         let transparent: [UInt8] = [
             0x21, 0xF9, 4, 1, 0, 0, 0, 0, 0x2C, 0, 0, 0, 0, 1, 0, 1, 0, 0x80, 0, 0, 0, 0, 0, 0, 2, 2, 0x44, 1, 0, 0x3B,
         ]
@@ -58,12 +59,12 @@ enum GIFDecoder: OriginalDecoder {
         return (.stored(storage), "truncated")
     }
 
-    /// A colour that no pixel of a frame has, or nil if it uses all 256. Every colour that LZW data paints with occurs among
-    /// its codes, so following their lengths (GIF89a appendix F) is enough.
+    /// Returns a color index that no pixel of a frame uses. Returns nil if the frame uses all 256. Every color that LZW
+    /// data uses occurs among its codes, so it is sufficient to follow the lengths of the codes (GIF89a appendix F).
     static func unusedColour(_ file: ByteReader, _ data: Int) -> UInt8? {
         guard let size = file.byte(data), size == 8 else { return 255 }
         var isUsed = [Bool](repeating: false, count: 256)
-        // `next` is the number that the table's next entry gets: none for the first code after it was cleared.
+        // `next` is the number of the next table entry. The first code after the table has been cleared adds no entry.
         var (bits, count, length, next) = (0, 0, 9, 257)
         var at = data + 1
         while let block = file.byte(at), block > 0 {
@@ -103,24 +104,24 @@ extension GIFDecoder {
         }
     }
 
-    /// What the blocks of a file say of its frames.
+    /// The frames of a file, according to its blocks.
     private struct Frames {
-        /// The canvas as decoders allocate it: the logical screen, enlarged if the first frame extends beyond it. Later
-        /// frames are clipped to it.
+        /// The canvas that decoders allocate. This is the logical screen, enlarged if the first frame extends beyond
+        /// it. Later frames are clipped to the canvas.
         private(set) var canvas: Area
         private(set) var count = 0
-        /// Frames and extensions.
+        /// The number of frames and extensions.
         private(set) var blocks = 0
         private(set) var namesTransparency = false
-        /// Whether a frame is shown while some of the canvas has not been painted, or was cleared.
+        /// Whether a frame is shown while part of the canvas has not been painted or has been cleared.
         private(set) var leavesHoles = false
-        /// The frames without a transparent colour that are cleared after they were shown (GIF89a §23, disposal 2): the
-        /// offsets of their graphic control extension and of their data.
+        /// The frames without a transparent color that are cleared after they were shown (GIF89a §23, disposal 2).
+        /// Contains the offsets of their graphic control extension and of their data.
         private(set) var clearing: [(control: Int, data: Int)] = []
-        /// The end of the last block, where the trailer is.
+        /// The offset after the last block, where the trailer begins.
         private(set) var end = 0
 
-        /// Fails if the file ends within the screen descriptor.
+        /// Reads the blocks. Returns nil if the file ends within the screen descriptor.
         init?(_ file: ByteReader) {
             guard let width = file.uint16(6, .little), let height = file.uint16(8, .little),
                 let flags = file.byte(10), file.byte(12) != nil
@@ -128,7 +129,7 @@ extension GIFDecoder {
             canvas = Area(x: 0..<width, y: 0..<height)
             end = 13 + Self.colourTableBytes(flags)
             var control: Int?
-            /// What may not have been painted: the canvas, or what was cleared last.
+            /// The area that may not have been painted: the canvas, or the area that was cleared last.
             var hole: Area?
             while blocks < HeaderParts.mostCounted, let block = file.byte(end) {
                 if block == 0x21 || block == 0x2C { blocks += 1 }
@@ -152,7 +153,7 @@ extension GIFDecoder {
                     if flags & 1 == 1 { namesTransparency = true }
                     let isCovered = hole.map { flags & 1 == 0 && area.contains($0) } ?? true
                     if !isCovered { leavesHoles = true }
-                    switch flags >> 2 & 7 {  // The disposal (§23).
+                    switch flags >> 2 & 7 {  // The disposal method (§23).
                     case 2:
                         let part = area.clipped(to: canvas)
                         hole = part.isEmpty ? nil : part
@@ -165,7 +166,7 @@ extension GIFDecoder {
                 } else if block == 0x3B {
                     break
                 } else {
-                    end += 1  // stray bytes between blocks, which decoders skip
+                    end += 1  // Stray bytes between blocks, which decoders skip.
                 }
             }
         }

@@ -1,4 +1,4 @@
-/// What AVIF and HEIF have in common: the container, and libheif, which has had flaws that let a picture take over the
+/// The common parts of AVIF and HEIF: the container and libheif. A flaw in libheif has let pictures take over the
 /// decoding process (GHSA-g89c-p67h-r497).
 protocol HEIFContainer: OriginalDecoder {}
 
@@ -23,10 +23,10 @@ extension HEIFContainer {
     }
     static func details(_ file: ByteReader) -> ImageDetails { HEIFHeader.details(file) }
 
-    /// The file, three changed copies, and one of libheif's own.
+    /// The file, three modified copies, and libheif's own copy.
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 5 * count + header.heldBytes }
 
-    /// Colours that are stored multiplied by alpha are divided by it; an ICC profile comes before `nclx`.
+    /// Divides premultiplied colors by alpha. An ICC profile takes precedence over `nclx`.
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
         let file = ByteReader(bytes)
         let matrix = HEIFHeader.Matrix(file)
@@ -63,9 +63,9 @@ extension HEIFContainer {
         return try ColourConversion.described(result) { $0 ? nil : HEIFHeader.colour(file) }
     }
 
-    /// The decoder may or may not have turned the picture as its container says.
+    /// The decoder may or may not have applied the rotation in the container.
     static func accepts(_ image: Image, for header: ImageHeader, shrink: Int, frames: Int) -> Bool {
-        isSize(of: image, header.width, header.height, shrink: shrink, frames: frames)
-            || isSize(of: image, header.height, header.width, shrink: shrink, frames: frames)
+        isSize(of: image, header.encodedWidth, header.encodedHeight, shrink: shrink, frames: frames)
+            || isSize(of: image, header.encodedHeight, header.encodedWidth, shrink: shrink, frames: frames)
     }
 }

@@ -1,8 +1,9 @@
-/// Transparency of an AVIF or HEIF, which is a picture of its own in the file (`auxl`; 23008-12 §6.4.5).
+/// The transparency of an AVIF or HEIF picture, which is stored as a separate picture in the file (`auxl`; 23008-12
+/// §6.4.5).
 ///
-/// Writers attach `irot`, `imir` and `clap` to the colours alone or to both, and readers apply those of the colours to
-/// both. libheif 1.15 applies to each what is attached to it, and libvips does not divide colours that are multiplied by
-/// alpha (`prem`; 23000-22 §7.3.5.2).
+/// Writers attach `irot`, `imir` and `clap` only to the colors or to both pictures. Readers apply the transformations
+/// of the colors to both. libheif 1.15 applies to each picture only its own transformations, and libvips does not
+/// divide premultiplied colors by alpha (`prem`; 23000-22 §7.3.5.2).
 extension HEIFHeader {
     struct Alpha {
         fileprivate let meta, properties: ByteReader
@@ -10,14 +11,14 @@ extension HEIFHeader {
         fileprivate var associations: [(item: Int, indexes: [Int])]
         fileprivate var primary = 0
         fileprivate var item = 0
-        /// Whether the colours are multiplied by alpha.
+        /// Whether the colors are premultiplied by alpha.
         var isPremultiplied: Bool { references("prem").contains { $0.from == primary && $0.to.contains(item) } }
 
-        /// What a file is to show: the colours with alpha, or one of them.
+        /// The part of a file to decode: colors with alpha, only colors, or only alpha.
         enum Part { case both, colours, alpha }
 
-        /// Whether alpha has another size than the colours (`ispe`), and would lie on them if it was enlarged: it is
-        /// smaller, and they are not cropped. nil if the sizes are the same.
+        /// Whether alpha can be enlarged to the size of the colors (`ispe`). This requires that alpha is smaller and
+        /// that the colors are not cropped. nil if the sizes are equal.
         var canBeEnlarged: Bool? {
             func size(_ item: Int) -> [Int]? {
                 indexes(of: item) { $0.type == "ispe" }.first.flatMap(box).map { box in
@@ -28,7 +29,7 @@ extension HEIFHeader {
             return own[0] <= colours[0] && own[1] <= colours[1] && indexes(of: primary) { $0.type == "clap" }.isEmpty
         }
 
-        /// nil if the primary picture has no alpha.
+        /// Reads the alpha picture of the primary picture. Returns nil if the primary picture has no alpha.
         init?(_ file: ByteReader) {
             guard let meta = child("meta", of: file)?.part(4), let primary = primaryItem(meta),
                 let properties = child("iprp", of: meta), let container = child("ipco", of: properties)
@@ -44,7 +45,7 @@ extension HEIFHeader {
             item = found.from
         }
 
-        /// The properties of an item that pass a test.
+        /// Returns the indexes of an item's properties that pass a test.
         fileprivate func indexes(of item: Int, _ test: (Box) -> Bool) -> [Int] {
             associations.filter { $0.item == item }.flatMap(\.indexes).filter { box($0).map(test) == true }
         }
@@ -53,7 +54,7 @@ extension HEIFHeader {
             all.indices.contains(index & 0x7FFF - 1) ? all[index & 0x7FFF - 1] : nil
         }
 
-        /// References of a type between items (14496-12 §8.11.12).
+        /// Returns the references of a type between items (14496-12 §8.11.12).
         private func references(_ type: String) -> [(from: Int, to: [Int])] {
             guard let box = child("iref", of: meta), let version = box.byte(0) else { return [] }
             let bytes = version == 0 ? 2 : 4
@@ -65,11 +66,11 @@ extension HEIFHeader {
         }
     }
 
-    /// The file for libheif: with the transformations of the colours attached to alpha too, and without `prem`, so that
-    /// whatever libheif does about these, it is done once; or the colours or alpha as a picture without the other. nil if
-    /// the file is fine as it is, or damaged.
+    /// Returns a modified file for libheif. The colors' transformations are also attached to alpha, and `prem` is
+    /// removed, so that both are applied exactly once, whatever libheif does. Alternatively, the file contains only the
+    /// colors or only alpha. Returns nil if the file needs no change or is damaged.
     ///
-    /// The new `meta` box is appended, and the old one becomes `free`, so that all offsets stay.
+    /// The new `meta` box is appended, and the old box becomes `free`, so that all offsets stay valid.
     static func file(_ file: ByteReader, with part: Alpha.Part = .both) -> [UInt8]? {
         let top = Array(boxes(file))
         guard var alpha = Alpha(file), let old = top.first(where: { $0.type == "meta" }), let last = top.last,
@@ -82,14 +83,14 @@ extension HEIFHeader {
         let wanted = alpha.indexes(of: alpha.primary, isTransformation)
         let present = alpha.indexes(of: alpha.item, isTransformation)
         if part == .both, !alpha.isPremultiplied, content(wanted) == content(present) { return nil }
-        // A box that is cut short would end in the new one.
+        // A truncated box would extend into the new box.
         let (size, actual) = (file.uint32(last.start), last.end - last.start)
         guard size == 0 || (size == 1 ? file.uint64(last.start + 8) : size) == actual else { return nil }
 
         for index in alpha.associations.indices where alpha.associations[index].item == alpha.item {
             alpha.associations[index].indexes.removeAll(where: present.contains)
         }
-        // libheif reads the first entry of an item only.
+        // libheif reads only the first entry of an item.
         alpha.associations[first].indexes += wanted
         let entries = alpha.associations.flatMap { item, indexes in
             Bytes.bigEndian(item) + [UInt8(min(255, indexes.count))]
@@ -102,7 +103,7 @@ extension HEIFHeader {
             case "iprp": return Bytes.box("iprp", Bytes.box("ipco", container) + table)
             case "pitm" where part == .alpha: return Bytes.box("pitm", [1, 0, 0, 0] + Bytes.bigEndian(alpha.item))
             case "iinf" where part == .alpha:
-                // Alpha may be marked as hidden, in the last flag.
+                // Alpha may be marked as hidden. The hidden flag is the lowest bit.
                 let head = child.data.byte(0) == 0 ? 6 : 8
                 let items = boxes(child.data.part(head)).flatMap { item in
                     Bytes.box(

@@ -1,15 +1,15 @@
-/// Reads the boxes of AVIF and HEIF still pictures (ISO/IEC 14496-12 §4, 23008-12 §6 and §9): brands, and the primary
-/// item's size, transformations, alpha and profile.
+/// Reads the boxes of AVIF and HEIF still pictures (ISO/IEC 14496-12 §4, 23008-12 §6 and §9): the brands, and the size,
+/// transformations, alpha and profile of the primary item.
 ///
-/// libheif applies `clap`, `irot` and `imir` while decoding, and libvips drops the EXIF orientation of these formats,
-/// so the size returned here is the transformed one, and the orientation is always 1.
+/// libheif applies `clap`, `irot` and `imir` while decoding, and libvips drops the EXIF orientation of these formats.
+/// The size in the header is therefore the transformed size, and the orientation is always 1.
 enum HEIFHeader {
     private static let avifBrands: Set<String> = ["avif", "avis"]
     private static let heifBrands: Set<String> = [
         "heic", "heix", "heim", "heis", "hevc", "hevx", "hevm", "hevs", "mif1", "mif2", "msf1",
     ]
 
-    /// The format given by the `ftyp` box: its major brand and the first 64 compatible brands are checked.
+    /// Returns the format according to the `ftyp` box. Checks the major brand and the first 64 compatible brands.
     static func format(_ reader: ByteReader) -> ImageFormat? {
         guard let size = reader.uint32(0), size >= 16, reader.matches("ftyp", at: 4) else { return nil }
         var isHEIF = false
@@ -34,16 +34,18 @@ enum HEIFHeader {
         for box in own {
             if box.type == "irot", let turns = box.data.byte(0), turns & 1 == 1 { swap(&width, &height) }
         }
-        var header = ImageHeader(format: format, width: width, height: height)
+        var header = ImageHeader(format: format, encodedWidth: width, encodedHeight: height)
         header.hasAlpha = boxes.contains { $0.type == "auxC" && isAlpha($0.data) }
-        // Planes, the decoder's own frames, and the colours made of them: libheif and its decoders stream nothing.
+        // libheif and its decoders do not stream. They keep the planes, the decoder's own frames, and the converted
+        // colors.
         let isWide = own.contains { $0.type == "pixi" && ($0.data.byte(5) ?? 8) > 8 }
         header.hold(bytesPerPixel: (isWide ? 24 : 14) * (header.hasAlpha ? 1.5 : 1))
         for profile in own.compactMap(\.profile) { header.profileBytes = max(header.profileBytes, profile.count) }
         return header
     }
 
-    /// Refuses more boxes than are read, around all and within `meta`, and more items with properties.
+    /// Throws if there are more boxes than will be read, at the top level or within `meta`, or too many items with
+    /// properties.
     private static func checkBoxes(_ reader: ByteReader, _ name: String) throws(RenderError) {
         try checkCount(of: boxes(reader), name)
         guard let meta = child("meta", of: reader)?.part(4) else { return }
@@ -53,7 +55,7 @@ enum HEIFHeader {
             try checkCount(of: boxes(list), name)
             if let properties = child("ipco", of: list) { try checkCount(of: boxes(properties), name) }
             for box in boxes(list) where box.type == "ipma" {
-                // An entry takes three bytes or more.
+                // An entry has at least three bytes.
                 let entries = min(box.data.uint32(4) ?? 0, box.data.count / 3)
                 try HeaderParts.check(name, entries, "items with properties", most: HeaderParts.boxes)
             }
@@ -65,10 +67,11 @@ enum HEIFHeader {
         try HeaderParts.check(name, count, "boxes", most: HeaderParts.boxes)
     }
 
-    /// Reads depth and channels from `pixi`, the profile's name from `colr`, EXIF from its item (23008-12 §A.2).
+    /// Reads the bit depth and channels from `pixi`, the name of the profile from `colr`, and EXIF from its item
+    /// (23008-12 §A.2).
     static func details(_ reader: ByteReader) -> ImageDetails {
-        var details = ImageDetails(colourSpace: .rgb)
-        // The identifier of the box that C2PA has in files of this family.
+        var details = ImageDetails(colorSpace: "RGB")
+        // The identifier of the C2PA box in this family of formats.
         let credentials: [UInt8] = [
             0xD8, 0xFE, 0xC3, 0xD6, 0x1B, 0x0E, 0x48, 0x3C, 0x92, 0x97, 0x58, 0x28, 0x87, 0x7E, 0xC4, 0x81,
         ]
@@ -80,7 +83,7 @@ enum HEIFHeader {
         for box in own {
             if box.type == "pixi" {
                 details.bitDepth = box.data.byte(5).map(Int.init)
-                if box.data.byte(4) == 1 { details.colourSpace = .grey }
+                if box.data.byte(4) == 1 { details.colorSpace = "grey" }
             } else if let profile = box.profile {
                 details.profileName = ProfileName.read(profile)
             }
@@ -88,20 +91,20 @@ enum HEIFHeader {
         details.profileName = details.profileName ?? colour(reader)?.title
         if let item = itemID("Exif", meta), let place = location(of: item, in: meta) {
             let block = reader.part(place.offset, place.length)
-            // The first four bytes give the offset of the TIFF header, counted from their end.
+            // The first four bytes are the offset of the TIFF header, relative to their end.
             if let skipped = block.uint32(0) { details.exif = EXIFSummary(block.part(4 + skipped)) }
         }
         return details
     }
 
-    /// How stored samples become RGB (H.273 §8.3), where libheif 1.15 does not do it right: it does not expand a limited
-    /// range of grey or of matrix 0 (RGB), and cuts matrix 8 (YCgCo) of more than 8 bits to 8.
+    /// Converts stored samples to RGB (H.273 §8.3) in cases that libheif 1.15 handles incorrectly. It does not expand a
+    /// limited range for gray or matrix 0 (RGB), and truncates matrix 8 (YCgCo) with more than 8 bits to 8 bits.
     struct Matrix {
-        /// The offset of the matrix and the range in the file.
+        /// The offset of the matrix code in the file. The range flag follows the matrix code.
         private let codes: Int
         private let isYCgCo: Bool
 
-        /// nil if libheif converts them right.
+        /// Returns nil if libheif converts the samples correctly.
         init?(_ file: ByteReader) {
             guard let own = properties(file)?.own, let start = file.all.baseAddress,
                 let box = own.first(where: { $0.type == "colr" && $0.data.matches("nclx") })?.data,
@@ -117,7 +120,8 @@ enum HEIFHeader {
             codes = place + 8 - start
         }
 
-        /// The file with matrix 0, unless grey, and a full range, which every version of libheif copies.
+        /// Returns the file with a full range and, unless the picture is gray, with matrix 0. Every version of libheif
+        /// copies such samples unchanged.
         func unmixed(_ file: ByteReader) -> PixelStorage {
             let storage = PixelStorage(byteCount: file.count)
             storage.write(file.all, at: 0)
@@ -126,9 +130,9 @@ enum HEIFHeader {
             return storage
         }
 
-        /// RGB of samples that libheif has copied.
+        /// Converts samples that libheif has copied to RGB.
         func rgb(_ image: Image) throws(RenderError) -> Image {
-            // Co, Y and Cg come as red, green and blue.
+            // Co, Y and Cg are in the red, green and blue bands.
             let half = image.isWide ? 32768.0 : 128
             if isYCgCo { return try image.mixed([[1, 1, -1], [0, 1, 1], [-1, 1, -1]], [0, -half, 2 * half]) }
             let scale = Double(image.largestSample) / (219 * half / 128)
@@ -137,8 +141,8 @@ enum HEIFHeader {
         }
     }
 
-    /// The colour space that `nclx` names (14496-12 §12.1.5). The curve of BT.709 stands for sRGB's, as in browsers; what
-    /// is unspecified, too.
+    /// Returns the color space of `nclx` (14496-12 §12.1.5). As in browsers, the curve of BT.709 and an unspecified
+    /// curve are treated as the curve of sRGB.
     static func colour(_ reader: ByteReader) -> NamedColour? {
         guard let own = properties(reader)?.own,
             let codes = own.first(where: { $0.type == "colr" && $0.data.matches("nclx") })?.data,
@@ -153,7 +157,7 @@ enum HEIFHeader {
         return colour
     }
 
-    /// The ID of the first item that `iinf` lists with a type (14496-12 §8.11.6, entries of version 2 or 3).
+    /// Returns the ID of the first item of a type in `iinf` (14496-12 §8.11.6, entries of version 2 or 3).
     private static func itemID(_ type: StaticString, _ meta: ByteReader) -> Int? {
         guard let items = child("iinf", of: meta), let version = items.byte(0) else { return nil }
         for box in boxes(items.part(version == 0 ? 6 : 8)) where box.type == "infe" {
@@ -164,14 +168,16 @@ enum HEIFHeader {
         return nil
     }
 
-    /// The offset and length of an item's first extent (14496-12 §8.11.3); nil if it is not in the file itself.
+    /// Returns the offset and length of an item's first extent (14496-12 §8.11.3). Returns nil if the extent is not in
+    /// the file itself.
     static func location(of item: Int, in meta: ByteReader) -> (offset: Int, length: Int)? {
         guard let box = child("iloc", of: meta), let version = box.byte(0), version < 3, let sizes = box.uint16(4),
             let count = version < 2 ? box.uint16(6) : box.uint32(6)
         else { return nil }
         let (offsetBytes, lengthBytes) = (sizes >> 12, sizes >> 8 & 15)
         let (baseBytes, indexBytes) = (sizes >> 4 & 15, version == 0 ? 0 : sizes & 15)
-        // Without a length field an extent may take no bytes, so a forged extent count could keep this loop busy.
+        // Without a length field, an extent could take no bytes, and a forged number of extents would keep this loop
+        // busy.
         guard lengthBytes > 0 else { return nil }
         var at = version < 2 ? 8 : 10
         func number(_ bytes: Int) -> Int? {
@@ -186,7 +192,7 @@ enum HEIFHeader {
         }
         for _ in 0..<count {
             guard let id = number(version < 2 ? 2 : 4) else { return nil }
-            // Construction method 0 means that the item is in the file itself, not in `idat` or another item.
+            // Construction method 0 means that the item is in the file itself, and not in `idat` or another item.
             let method = version == 0 ? 0 : number(2)
             guard let method, number(2) != nil, let base = number(baseBytes), let extents = number(2) else {
                 return nil
@@ -207,16 +213,17 @@ enum HEIFHeader {
     struct Box {
         var type: String
         var data: ByteReader
-        /// Where it lies in the bytes around it, with its header.
+        /// The range of the box in the surrounding bytes, including its header.
         var start, end: Int
 
-        /// The ICC profile, if that is what the box holds.
+        /// The ICC profile if the box contains one.
         var profile: ByteReader? {
             type == "colr" && (data.matches("prof") || data.matches("rICC")) ? data.part(4) : nil
         }
     }
 
-    /// The content of the `meta` box, all picture properties, and those of the primary item; nil if a box is missing.
+    /// Returns the content of the `meta` box, all picture properties, and the properties of the primary item. Returns
+    /// nil if a box is missing.
     private static func properties(_ reader: ByteReader) -> (meta: ByteReader, all: [Box], own: [Box])? {
         guard let meta = child("meta", of: reader)?.part(4), let properties = child("iprp", of: meta),
             let container = child("ipco", of: properties)
@@ -227,7 +234,8 @@ enum HEIFHeader {
         return (meta, all, own.filter(all.indices.contains).map { all[$0] })
     }
 
-    /// The direct child boxes, in order. They come to an end, because a box has at least its 8-byte header.
+    /// Returns the direct child boxes in order. The sequence is finite, because each box has at least its 8-byte
+    /// header.
     static func boxes(_ reader: ByteReader) -> some Sequence<Box> {
         sequence(state: 0) { (offset: inout Int) -> Box? in
             guard let size = reader.uint32(offset), let type = reader.fourCharacters(offset + 4) else { return nil }
@@ -250,7 +258,8 @@ enum HEIFHeader {
         return version == 0 ? box.uint16(4) : box.uint32(4)
     }
 
-    /// The properties that the `ipma` boxes associate with items, in order: indexes from 1, and 0x8000 for essential ones.
+    /// Returns the properties that the `ipma` boxes associate with items, in order. Indexes start at 1 and include
+    /// 0x8000 for essential properties.
     static func associations(_ properties: ByteReader) -> [(item: Int, indexes: [Int])] {
         var result: [(item: Int, indexes: [Int])] = []
         nextBox: for box in boxes(properties) where box.type == "ipma" {
@@ -276,8 +285,8 @@ enum HEIFHeader {
         return result
     }
 
-    /// The size from `ispe`, cropped by `clap` if that is present and plausible. If there are several sizes the largest
-    /// counts, so that limits err on the safe side.
+    /// Returns the size in `ispe`, cropped by `clap` if it is present and plausible. If there are several sizes,
+    /// returns the largest, so that limits err on the safe side.
     private static func size(_ boxes: [Box]) -> (width: Int, height: Int)? {
         var size: (width: Int, height: Int)?
         for box in boxes where box.type == "ispe" {

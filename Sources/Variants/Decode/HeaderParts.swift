@@ -1,22 +1,23 @@
-/// How many parts of each kind a file may have. Decoders look at every part, some in quadratic time, so a tiny picture
-/// of many parts could take minutes. Encoders stay far below these numbers.
+/// The maximum number of parts of each kind in a file. Decoders examine every part, some of them in quadratic time, so
+/// a tiny picture with many parts could take minutes. Files from encoders are far below these limits.
 enum HeaderParts {
-    /// Segments of a JPEG. A segment holds 64 kB, so this suffices for 256 MB of metadata.
+    /// The maximum number of segments in a JPEG. A segment holds 64 kB, so this is sufficient for 256 MB of metadata.
     static let segments = 4096
-    /// Chunks of a PNG or WebP, including frames of an animated WebP, without the chunks that hold a still picture's pixels.
+    /// The maximum number of chunks in a PNG or WebP. Includes the frames of an animated WebP, but not the chunks with
+    /// the pixels of a still picture.
     static let chunks = 10_000
-    /// IDAT and fdAT chunks of a PNG, which most encoders fill with 8 kB or more.
+    /// The maximum number of IDAT and fdAT chunks in a PNG. Most encoders write chunks of at least 8 kB.
     static let dataChunks = 100_000
-    /// Frames and extensions of a GIF.
+    /// The maximum number of frames and extensions in a GIF.
     static let blocks = 100_000
-    /// Directories of a TIFF.
+    /// The maximum number of directories in a TIFF.
     static let directories = 10_000
-    /// Boxes of an AVIF, HEIF or JPEG XL, at the top or in one box. The bounds of libheif are above this one.
+    /// The maximum number of boxes at one level in an AVIF, HEIF or JPEG XL file. The limits of libheif are higher.
     static let boxes = 10_000
-    /// Counting stops here, so that it takes milliseconds.
+    /// The number at which counting stops, so that counting takes only milliseconds.
     static let mostCounted = 200_000
 
-    /// Throws `overLimit` if there are more than `most`.
+    /// Throws `overLimit` if `count` is greater than `most`.
     static func check(_ format: String, _ count: Int, _ parts: String, most: Int) throws(RenderError) {
         guard count > most else { return }
         throw RenderError(

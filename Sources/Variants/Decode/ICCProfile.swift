@@ -1,13 +1,14 @@
-/// Reads and writes colour profiles (ICC.1:2022).
+/// Reads and writes color profiles (ICC.1:2022).
 enum ICCProfile {
-    /// D50, the white that profiles count from (§7.2.16).
+    /// D50, the white point that profiles are relative to (§7.2.16).
     static let white = [0.9642, 1, 0.8249]
 
-    /// The intent (libvips' name) by which a profile converts from pixels of a space (`RGB `, `GRAY`, `CMYK`; §7.2.6), or
-    /// nil if it cannot: it must be complete, and have a table for that direction, or primaries and curves (§8.3, §8.4).
+    /// Returns the intent (in libvips' spelling) for conversions from pixels in a color space (`RGB `, `GRAY`, `CMYK`;
+    /// §7.2.6). Returns nil if the profile cannot be used. A usable profile is complete, and has either a table for
+    /// that direction or primaries and curves (§8.3, §8.4).
     ///
-    /// AToB0, the table of the perceptual intent, also serves intents without a table. libvips ignores a profile if the
-    /// table for its intent is missing, so this returns the perceptual intent if AToB0 is the only table.
+    /// AToB0, the table of the perceptual intent, is also used for intents without a table. libvips ignores a profile
+    /// if the table for its intent is missing, so this method returns the perceptual intent if AToB0 is the only table.
     static func intent(_ profile: ByteReader, for space: StaticString) -> String? {
         guard let size = profile.uint32(0), size <= profile.count, profile.matches("acsp", at: 36),
             profile.matches(space, at: 16), let count = profile.uint32(128)
@@ -25,7 +26,8 @@ enum ICCProfile {
         return tags.isDisjoint(with: ["D2B0", "D2B1"]) ? nil : "relative"
     }
 
-    /// A profile of version 4 with one curve (§10.18, type 3), and a matrix from light to XYZ unless it is of grey.
+    /// Returns a version 4 profile with one curve (§10.18, type 3) and, unless it is for gray, a matrix from light to
+    /// XYZ.
     static func make(_ name: String, _ matrix: [[Double]]?, curve: [Double]) -> [UInt8] {
         func fixed(_ numbers: [Double]) -> [UInt8] {
             numbers.flatMap { Bytes.bigEndian(Int(($0 * 65536).rounded())) }
@@ -58,7 +60,8 @@ enum ICCProfile {
 }
 
 extension NamedColour {
-    /// The profile of this space, or of grey in it; nil for HDR, which no matrix and curve describe.
+    /// Returns the profile of this color space, or of gray in this color space. Returns nil for HDR, which a matrix and
+    /// a curve cannot describe.
     func profile(isGrey: Bool) -> [UInt8]? {
         guard case .parametric(let g, let a, let b, let c, let d) = curve else { return nil }
         return ICCProfile.make(title, isGrey ? nil : Self.toD50(primaries), curve: [g, a, b, c, d])

@@ -1,7 +1,9 @@
-/// Icons and cursors of Windows. The largest picture of the file is decoded: a PNG, or a bitmap with a mask.
+/// Decodes icons and cursors of Windows. The largest picture in the file is decoded, which is a PNG or a bitmap with a
+/// mask.
 ///
-/// Each of the directory's 16-byte entries ends with the length and the offset of its picture. The sizes it gives are
-/// not used: they stop at 256 and may be wrong. The lengths are not used either, because some writers give too short ones.
+/// Each 16-byte entry of the directory ends with the length and offset of its picture. The sizes in the entries are not
+/// used, because they cannot exceed 256 and may be wrong. The lengths are not used either, because some writers store
+/// lengths that are too short.
 enum ICODecoder: OriginalDecoder {
     static let format = ImageFormat.ico
     static let loader = "pngload_buffer"
@@ -11,7 +13,7 @@ enum ICODecoder: OriginalDecoder {
             && (file.uint32(18, .little) ?? 0) >= 22
     }
 
-    /// Has the number of the file's pictures as pages.
+    /// Reads the header. `pages` is the number of pictures in the file.
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         var header: ImageHeader
         switch try picture(file) {
@@ -20,8 +22,8 @@ enum ICODecoder: OriginalDecoder {
             header.format = .ico
         case .bitmap(let bitmap):
             header = ImageHeader(
-                format: .ico, width: bitmap.width, height: bitmap.height, hasAlpha: true,
-                hasFewColours: bitmap.bits <= 8)
+                format: .ico, encodedWidth: bitmap.width, encodedHeight: bitmap.height, hasAlpha: true,
+                hasFewColors: bitmap.bits <= 8)
             header.hold(bytesPerPixel: 4)
         }
         header.pages = max(1, file.uint16(4, .little) ?? 1)
@@ -29,9 +31,9 @@ enum ICODecoder: OriginalDecoder {
     }
 
     static func details(_ file: ByteReader) -> ImageDetails {
-        // `ImageHeader.probe` has reported what is wrong with the directory.
+        // `ImageHeader.probe` has already reported errors in the directory.
         if case .png(let png)? = try? picture(file) { return PNGDecoder.details(png) }
-        return ImageDetails(colourSpace: .rgb, bitDepth: 8)
+        return ImageDetails(colorSpace: "RGB", bitDepth: 8)
     }
 
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
@@ -50,10 +52,11 @@ enum ICODecoder: OriginalDecoder {
         case bitmap(DeviceBitmap)
     }
 
-    /// The picture with the most pixels and, among equals, with the most bits a pixel. A mended picture is a PNG alone.
+    /// Returns the picture with the most pixels. Among equally large pictures, returns the picture with the most bits
+    /// per pixel. A repaired picture is a plain PNG.
     private static func picture(_ file: ByteReader) throws(RenderError) -> Picture {
         if PNGDecoder.recognises(file) { return .png(file) }
-        // A cursor has a position in place of the number of bits.
+        // A cursor stores a position instead of the number of bits.
         let isCursor = file.byte(2) == 2
         var best: (picture: Picture, pixels: Int, bits: Int)?
         for index in 0..<(file.uint16(4, .little) ?? 0) {
@@ -62,10 +65,10 @@ enum ICODecoder: OriginalDecoder {
             let data = file.part(at)
             let found: (Picture, pixels: Int, bits: Int)
             if PNGDecoder.recognises(data), let width = data.uint32(16), let height = data.uint32(20) {
-                // Old systems get copies that were reduced to fewer colours, but stored as RGBA.
+                // Old systems use copies that were reduced to fewer colors but stored as RGBA.
                 let given = isCursor || bits == 0 ? 32 : bits
                 found = (.png(data), min(width, 1 << 24) * min(height, 1 << 24), given)
-            } else if let bitmap = try? DeviceBitmap(data, isIcon: true) {  // One that is damaged is passed over.
+            } else if let bitmap = try? DeviceBitmap(data, isIcon: true) {  // Skip a damaged bitmap.
                 found = (.bitmap(bitmap), bitmap.width * bitmap.height, bitmap.bits)
             } else {
                 continue

@@ -1,32 +1,26 @@
-/// What a file says about its picture beyond `ImageHeader`. It is for display only; no decision depends on it.
+/// Details of a picture beyond `ImageHeader`. They are only for display, and no decision depends on them.
 public struct ImageDetails: Sendable, Hashable {
-    /// What the samples of a pixel mean.
-    public enum ColourSpace: String, Sendable, Hashable {
-        /// Also YCbCr and palettes, which decoders convert to RGB.
-        case rgb = "RGB"
-        case grey
-        case cmyk = "CMYK"
-        case lab = "Lab"
-    }
-
-    /// nil if the file does not say.
-    public var colourSpace: ColourSpace?
-    /// Bits per sample; for the palettes of PNG and GIF 8, the depth of their colours.
+    /// The color space: `RGB` (also for YCbCr and palettes, which decoders convert), `grey`, `CMYK` or `Lab`. nil if
+    /// the file does not specify it.
+    public var colorSpace: String?
+    /// The number of bits per sample. 8 for palettes in PNG and GIF, which is the depth of their colors.
     public var bitDepth: Int?
-    /// Of the ICC profile, as its description names it.
+    /// The description of the ICC profile.
     public var profileName: String?
-    /// What the camera noted.
+    /// The camera data of the picture.
     public var exif: EXIFSummary?
-    /// Whether a map beside the picture makes it brighter on HDR displays (ISO 21496-1, and its forerunners of Adobe and
-    /// Apple). Variants are made from the picture alone.
+    /// Whether the file contains a gain map that makes the picture brighter on HDR displays (ISO 21496-1 and its
+    /// predecessors from Adobe and Apple). Variants ignore the gain map.
     public var hasGainMap = false
-    /// Whether the file says who made it and how (C2PA 2.1 §11.3). No variant carries that on: its pixels are others.
+    /// Whether the file contains content credentials, which state who made the picture and how (C2PA 2.1 §11.3).
+    /// Variants never contain them, because the pixels of a variant differ.
     public var hasContentCredentials = false
-    /// Features of an SVG that are drawn wrong or not at all, by the names that CSS and SVG give them, such as `oklch()` and
-    /// `textPath`; sorted. The list covers what is known of librsvg 2.54: a picture can be wrong without an entry.
+    /// The features of an SVG that are drawn incorrectly or not at all, by their names in CSS and SVG, such as
+    /// `oklch()` and `textPath`. Sorted by name. The list covers known problems of librsvg 2.54, so a picture can be
+    /// incorrect without an entry.
     public var unsupportedFeatures: [String] = []
 
-    /// Reads the details of a file whose header has already been read. Safe on any bytes; damaged details are nil.
+    /// Reads the details of a file with a known header. Safe for any bytes. Damaged details are nil.
     package static func read(_ bytes: [UInt8], _ header: ImageHeader) -> ImageDetails {
         bytes.withUnsafeBytes { header.format.decoder?.details(ByteReader($0).withoutLeadingSpace) ?? ImageDetails() }
     }

@@ -1,11 +1,12 @@
 extension ImageHeader {
-    /// Reads format, size, pages, alpha, orientation, scans and profile size from the bytes alone, without decoding a
-    /// pixel and without libvips, whose own sniffing hangs on some inputs.
+    /// Reads the format, size, pages, alpha, orientation, scans and profile size from encoded bytes. Does not decode
+    /// pixels, and does not use libvips, which hangs on some inputs when it detects formats.
     ///
-    /// Safe on any bytes: all reads are bounds-checked, time is linear in their number. A file cut short still has a
-    /// header as long as its size can be read; the pixels then fail in the decoder.
+    /// Safe for any bytes: all reads are bounds-checked, and the time is linear in the number of bytes. The header of a
+    /// truncated file can be read as long as the size is available. Decoding the pixels then fails.
     ///
-    /// Throws `notAnImage` (saying what the bytes look like), `unsupportedFormat` (formats that are recognised only) or `undecodable` (a known format whose header is damaged or cut short).
+    /// - Throws: `notAnImage` with a description of the bytes, `unsupportedFormat` for formats that are recognized but
+    ///   not decoded, or `undecodable` for a known format with a damaged or truncated header.
     public static func probe(_ bytes: [UInt8]) throws(RenderError) -> ImageHeader {
         let result = bytes.withUnsafeBytes { buffer in
             Result { () throws(RenderError) in try probe(buffer) }
@@ -13,7 +14,7 @@ extension ImageHeader {
         return try result.get()
     }
 
-    /// Probes memory that stays valid during the call, such as a mapped file.
+    /// Reads the header from memory that stays valid during the call, such as a mapped file.
     public static func probe(_ bytes: UnsafeRawBufferPointer) throws(RenderError) -> ImageHeader {
         let file = ByteReader(bytes).withoutLeadingSpace
         guard let decoder = Catalogue.decoders.first(where: { $0.recognises(file) }) else {
@@ -26,13 +27,15 @@ extension ImageHeader {
         RenderError(.undecodable, "damaged \(format): \(problem)")
     }
 
-    /// Notes that the decoder keeps so many bytes for each stored pixel.
+    /// Records that the decoder keeps this many bytes per stored pixel.
     mutating func hold(bytesPerPixel: Double) {
-        // No machine has a TiB for one picture, and the product is a number in messages.
-        heldBytes = Int(min(Double(width) * Double(height) * bytesPerPixel, 0x1p40))
+        // Limit the product to a TiB, more than any machine has for one picture, because the number appears in
+        // messages.
+        heldBytes = Int(min(Double(encodedWidth) * Double(encodedHeight) * bytesPerPixel, 0x1p40))
     }
 
-    /// Accepts edges from 1 to 2²⁴ − 1 (libvips: up to 10⁷), so that width × height × pages cannot overflow later.
+    /// Throws unless both edges are between 1 and 2²⁴ − 1 (the limit of libvips is 10⁷), so that width × height × pages
+    /// cannot overflow later.
     static func checkSize(_ format: String, _ width: Int, _ height: Int) throws(RenderError) {
         guard width > 0, height > 0 else { throw damaged(format, "its size is \(width) × \(height)") }
         guard max(width, height) < 1 << 24 else {
@@ -43,7 +46,7 @@ extension ImageHeader {
 }
 
 extension ImageFormat {
-    /// The format that these first bytes of a file are of; nil if there is a decoder for none.
+    /// Returns the format of a file with these first bytes. Returns nil if no decoder recognizes them.
     package static func recognised(_ bytes: [UInt8]) -> ImageFormat? {
         bytes.withUnsafeBytes { buffer in
             let file = ByteReader(buffer).withoutLeadingSpace

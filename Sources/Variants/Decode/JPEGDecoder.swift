@@ -1,14 +1,16 @@
-/// JPEG. Reads the markers of the stream (ITU-T T.81 annex B): frame header, EXIF orientation, ICC size, number of scans.
+/// Decodes JPEG. Reads the markers (ITU-T T.81 annex B) for the frame header, EXIF orientation, size of the ICC profile
+/// and number of scans.
 enum JPEGDecoder: OriginalDecoder {
     static let format = ImageFormat.jpeg
     static let loader = "jpegload_buffer"
     static let averagesSquares = true
-    /// Counting stops above this. No encoder writes that many scans, and the limit checked afterwards is far lower.
+    /// The number of scans at which counting stops. No encoder writes this many scans, and the limit that is checked
+    /// afterwards is far lower.
     static let maxCountedScans = 1000
 
     static func recognises(_ file: ByteReader) -> Bool { file.matches([0xFF, 0xD8, 0xFF]) }
 
-    /// Each scan passes over the coefficients of the whole picture.
+    /// Each scan processes the coefficients of the complete picture.
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double {
         header.scans > 1 ? 6 + 1.2 * Double(header.scans) : 6
     }
@@ -19,7 +21,8 @@ enum JPEGDecoder: OriginalDecoder {
         var seenExif = false
         var profileBytes = 0
         var (scans, segments) = (0, 0)
-        // Whether libjpeg keeps the coefficients of the whole picture: progressive, or components in scans of their own.
+        // Whether libjpeg keeps the coefficients of the complete picture. It does so for progressive files and for
+        // components in separate scans.
         var isHeld = false
         var components: UInt8?
         try forEachSegment(file) { marker, segment, _ throws(RenderError) in
@@ -58,32 +61,32 @@ enum JPEGDecoder: OriginalDecoder {
     static func details(_ file: ByteReader) -> ImageDetails {
         var details = ImageDetails()
         var isSearched = false
-        // `ImageHeader.probe` has read the same segments and reported their errors.
+        // `ImageHeader.probe` has already read the same segments and reported their errors.
         _ = try? forEachSegment(file) { marker, segment, _ in
             if isFrame(marker), details.bitDepth == nil {
                 details.bitDepth = segment.byte(0).map(Int.init)
-                details.colourSpace =
+                details.colorSpace =
                     switch segment.byte(5) {
-                    case 1: .grey
-                    case 3: .rgb
-                    case 4: .cmyk
+                    case 1: "grey"
+                    case 3: "RGB"
+                    case 4: "CMYK"
                     default: nil
                     }
             } else if marker == 0xE1, details.exif == nil, segment.matches("Exif\0\0") {
                 details.exif = EXIFSummary(segment.part(6))
             } else if marker == 0xE2, segment.matches("ICC_PROFILE\0"), segment.byte(12) == 1 {
-                // The profile's name is in the first of its segments.
+                // The name of the profile is in the first segment of the profile.
                 details.profileName = ProfileName.read(segment.part(14))
             } else if marker == 0xE2, segment.matches("urn:iso:std:iso:ts:21496:-1\0") {
                 details.hasGainMap = true
             } else if marker == 0xE2, !isSearched, segment.matches("MPF\0") {
                 isSearched = true
-                // Further pictures follow this one; Apple's say in their metadata what they are.
+                // Other pictures follow this one. The metadata of Apple's pictures describes their content.
                 if file.contains("urn:com:apple:photo:2020:aux:hdrgainmap") { details.hasGainMap = true }
             } else if marker == 0xE1, segment.matches("http://ns.adobe.com/xap/1.0/\0") {
                 if segment.contains("http://ns.adobe.com/hdr-gain-map/1.0/") { details.hasGainMap = true }
             } else if marker == 0xEB, segment.matches("JP"), segment.matches("jumb", at: 12) {
-                // The first part of a JUMBF box, behind its length (ISO/IEC 19566-5 §D.2).
+                // This is the first part of a JUMBF box, after its length (ISO/IEC 19566-5 §D.2).
                 if isCredentials(segment.part(16)) { details.hasContentCredentials = true }
             }
             return marker != 0xDA
@@ -91,8 +94,8 @@ enum JPEGDecoder: OriginalDecoder {
         return details
     }
 
-    /// At 1/8 a decoder keeps one rounded number per block, which is visible in the smallest pictures; 1/4 costs them
-    /// little more.
+    /// Returns the shrink factor. At 1/8, a decoder keeps one rounded number per block, which is visible in the
+    /// smallest pictures. Decoding them at 1/4 costs little more.
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int {
         (quality == .fast ? [8, 4, 2] : [4, 2]).first { Double($0) * quality.leftToResampler <= factor } ?? 1
     }
@@ -118,12 +121,13 @@ enum JPEGDecoder: OriginalDecoder {
         return try load(whole.map { .stored($0) } ?? .bytes(bytes), failOn: "none", options(shrink: shrink, frames: 1))
     }
 
-    /// The file with a frame of whole squares that the decoder averages: libvips leaves out others. Its blocks of 8 × 8
-    /// pixels are coded in full (ITU-T T.81 §A.2.4), so it stays decodable. nil if all squares are whole, or if another
-    /// size might mean other blocks.
+    /// Returns the file with a frame size at which all squares that the decoder averages are complete, because libvips
+    /// ignores incomplete squares. Blocks of 8 × 8 pixels are always coded completely (ITU-T T.81 §A.2.4), so the file
+    /// stays decodable. Returns nil if all squares are already complete, or if a different size could change the number
+    /// of blocks.
     private static func withWholeSquares(_ bytes: UnsafeRawBufferPointer, _ shrink: Int) -> PixelStorage? {
         var places: [(offset: Int, edge: Int)] = []
-        // The walk only rethrows errors of its body, and this body throws none.
+        // `forEachSegment` only rethrows errors of its body, and this body does not throw.
         _ = try? forEachSegment(ByteReader(bytes)) { marker, segment, end in
             guard isFrame(marker) else { return true }
             let components = Int(segment.byte(5) ?? 0)
@@ -149,14 +153,14 @@ enum JPEGDecoder: OriginalDecoder {
         return storage
     }
 
-    /// The file, the file with an ending, and with whole squares.
+    /// The file, the file with an appended ending, and the file with complete squares.
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 3 * count + header.heldBytes }
 
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [("shrink", .int(shrink))] }
 
-    /// Calls `body` with each segment's marker, content and end offset up to EOI, until `body` returns false.
+    /// Calls `body` with the marker, content and end offset of each segment up to EOI, until `body` returns false.
     ///
-    /// - Returns: whether the walk reached EOI.
+    /// - Returns: whether EOI was reached.
     @discardableResult
     static func forEachSegment(
         _ reader: ByteReader, _ body: (UInt8, ByteReader, _ end: Int) throws(RenderError) -> Bool
@@ -165,11 +169,11 @@ enum JPEGDecoder: OriginalDecoder {
         while let marker = nextMarker(reader, &offset) {
             switch marker {
             case 0xD9: return true
-            case 0x01, 0xD0...0xD8: continue  // TEM, RSTn, SOI: no length follows
+            case 0x01, 0xD0...0xD8: continue  // TEM, RSTn and SOI have no length.
             default: break
             }
             guard let given = reader.uint16(offset) else { return false }
-            // If the length is invalid, continue right after it as libjpeg does, because scans may follow.
+            // If the length is invalid, continue directly after it as libjpeg does, because scans may follow.
             let length = max(2, given)
             let segment = reader.part(offset + 2, length - 2)
             offset += length
@@ -178,18 +182,18 @@ enum JPEGDecoder: OriginalDecoder {
         return false
     }
 
-    /// Where a block has whole or cut JPEG streams, one behind the other.
+    /// Returns the ranges of complete or truncated JPEG streams in a block.
     static func streams(in block: ByteReader) -> [Range<Int>] {
         var found: [Range<Int>] = []
         var at = 0
         while let start = block.firstOffset(of: 0xFF, from: at) {
             at = start + 1
-            // SOI, and a marker that a stream begins with: tables, APPn, a comment, or a frame.
+            // A stream starts with SOI and a marker for tables, APPn, a comment or a frame.
             guard block.matches([0xFF, 0xD8, 0xFF], at: start), let marker = block.byte(start + 3),
                 [0xDB, 0xC4, 0xFE].contains(marker) || 0xE0...0xEF ~= marker || isFrame(marker)
             else { continue }
             var end = start + 2
-            // The walk only rethrows errors of its body, and this body throws none.
+            // `forEachSegment` only rethrows errors of its body, and this body does not throw.
             _ = try? forEachSegment(block.part(start)) { _, _, offset in
                 end = start + offset
                 return true
@@ -213,10 +217,11 @@ enum JPEGDecoder: OriginalDecoder {
             throw ImageHeader.damaged("JPEG", "its frame header is cut short")
         }
         try ImageHeader.checkSize("JPEG", width, height)
-        var header = ImageHeader(format: .jpeg, width: width, height: height)
+        var header = ImageHeader(format: .jpeg, encodedWidth: width, encodedHeight: height)
         let factors = (0..<Int(segment.byte(5) ?? 0)).map { segment.byte(7 + $0 * 3) ?? 0x11 }
         let most = (factors.map { max(1, $0 >> 4) }.max() ?? 1, factors.map { max(1, $0 & 15) }.max() ?? 1)
-        // Two bytes a coefficient; the blocks at the edges are among the rows that any decoder has.
+        // A coefficient takes two bytes. Incomplete blocks at the edges are covered by the rows that every decoder
+        // needs.
         header.hold(
             bytesPerPixel: factors.reduce(0) {
                 $0 + 2 * Double($1 >> 4) * Double($1 & 15) / Double(most.0) / Double(most.1)
@@ -224,8 +229,8 @@ enum JPEGDecoder: OriginalDecoder {
         return header
     }
 
-    /// Returns the next marker at or after `offset` and moves `offset` past it. Skips stray bytes, entropy-coded data
-    /// with its stuffed zeros, and fill bytes, as libjpeg does.
+    /// Returns the next marker at or after `offset`, and moves `offset` past the marker. Like libjpeg, skips stray
+    /// bytes, entropy-coded data including its stuffed zeros, and fill bytes.
     private static func nextMarker(_ reader: ByteReader, _ offset: inout Int) -> UInt8? {
         while let found = reader.firstOffset(of: 0xFF, from: offset) {
             offset = found + 1

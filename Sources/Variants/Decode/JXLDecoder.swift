@@ -1,7 +1,7 @@
 import CVips
 
-/// JPEG XL, decoded only if a setting names it, because few originals use it, and in workers only: libjxl 0.7 does not
-/// check its allocations and corrupts its heap if one fails.
+/// Decodes JPEG XL. Disabled by default because few originals use the format. Only used in workers, because libjxl 0.7
+/// does not check its allocations and corrupts its heap if an allocation fails.
 enum JXLDecoder: OriginalDecoder {
     static let format = ImageFormat.jxl
     static let isOnByDefault = false
@@ -22,7 +22,7 @@ enum JXLDecoder: OriginalDecoder {
         return try ColourConversion.described(image.withUnsignedSamples()) { _ in colour }
     }
 
-    /// Of an animation libvips shows the last frame, so its first one is decoded without libvips.
+    /// Decodes the first frame without libvips, because libvips shows the last frame of an animation.
     private static func firstFrame(
         _ bytes: UnsafeRawBufferPointer, isAnimated: Bool
     ) throws(RenderError) -> Image {
@@ -37,14 +37,16 @@ enum JXLDecoder: OriginalDecoder {
             cvips_jxl_first_frame(library, start, bytes.count, rgba, target.count) == 1
         else { throw RenderError(.undecodable, "the first frame of the JPEG XL animation cannot be decoded") }
         let frame = try Image(pixels, width: image.width, height: image.height, bands: 4).labelled("srgb")
-        for name in ["icc-profile-data", "exif-data", "xmp-data"] { image.blob(name).map { frame.set(name, $0) } }
+        frame.copy("icc-profile-data", "exif-data", "xmp-data", from: image)
         return frame
     }
 
-    /// What libjxl needs: measured from 1 to 48 megapixels 5 to 20 bytes a pixel, up to 45 with alpha or over 8 bits.
+    /// Returns the memory that libjxl needs per pixel. Measured from 1 to 48 megapixels: 5 to 20 bytes, and up to 45
+    /// bytes with alpha or more than 8 bits.
     static func bytesPerPixel(isPlain: Bool) -> Double { isPlain ? 24 : 48 }
 
-    /// Rejects a picture that may not fit in what is left of the memory, which the header's estimate does not know.
+    /// Throws if the picture may not fit in the remaining memory. The estimate from the header does not take the
+    /// remaining memory into account.
     static func checkMemory(_ image: Image) throws(RenderError) {
         let isPlain = image.format == 0 && !image.hasAlpha  // VIPS_FORMAT_UCHAR
         let needed = Int(Double(image.width * image.height) * bytesPerPixel(isPlain: isPlain)) + 16 << 20

@@ -1,9 +1,10 @@
-/// Reads the header of a JPEG XL codestream, bare or in its container (ISO/IEC 18181-1 §D, 18181-2 §9).
+/// Reads the header of a JPEG XL codestream, either bare or in a container (ISO/IEC 18181-1 §D, 18181-2 §9).
 ///
-/// libjxl applies the orientation while decoding, so the size returned here is the oriented one, and the orientation is
-/// always 1. Only the first frame of an animation is decoded, so an animation counts as one page.
+/// libjxl applies the orientation while decoding, so the size in the header is the oriented size, and the orientation
+/// is always 1. An animation has one page, because only its first frame is decoded.
 enum JXLHeader {
-    /// The limit on channels beyond colour: libjxl decodes all of them, but a picture needs only one, alpha.
+    /// The maximum number of channels in addition to color. libjxl decodes all channels, but a picture needs only
+    /// alpha.
     static let maxExtraChannels = 4
 
     static func isJXL(_ reader: ByteReader) -> Bool {
@@ -22,7 +23,8 @@ enum JXLHeader {
         }
         let isTurned = found.orientation >= 5
         var header = ImageHeader(
-            format: .jxl, width: isTurned ? found.height : found.width, height: isTurned ? found.width : found.height,
+            format: .jxl, encodedWidth: isTurned ? found.height : found.width,
+            encodedHeight: isTurned ? found.width : found.height,
             hasAlpha: found.hasAlpha)
         header.hold(
             bytesPerPixel: JXLDecoder.bytesPerPixel(
@@ -32,16 +34,16 @@ enum JXLHeader {
 
     static func details(_ reader: ByteReader) -> ImageDetails {
         var details = ImageDetails()
-        // `ImageHeader.probe` has read the same header and reported its errors.
+        // `ImageHeader.probe` has already read the same header and reported its errors.
         if let found = try? read(reader) {
-            details.colourSpace = found.isGrey ? .grey : .rgb
+            details.colorSpace = found.isGrey ? "grey" : "RGB"
             details.bitDepth = found.bitDepth
             details.profileName = found.hdr?.title
         }
         for box in boxes(reader) {
             switch box.type {
             case "Exif":
-                // The first four bytes give the offset of the TIFF header, counted from their end.
+                // The first four bytes are the offset of the TIFF header, relative to their end.
                 if let skipped = box.data.uint32(0) { details.exif = EXIFSummary(box.data.part(4 + skipped)) }
             case "jhgm": details.hasGainMap = true
             case "jumb": if JXLDecoder.isCredentials(box.data) { details.hasContentCredentials = true }
@@ -60,9 +62,9 @@ enum JXLHeader {
         var hasAlpha = false
         var isGrey = false
         var isAnimated = false
-        /// Whether colours are multiplied by alpha.
+        /// Whether colors are premultiplied by alpha.
         var isPremultiplied = false
-        /// The colour space, if it is PQ or HLG: the profile that libjxl makes for these is far too dark.
+        /// The color space if it is PQ or HLG. The profile that libjxl creates for these color spaces is far too dark.
         var hdr: NamedColour?
     }
 
@@ -71,7 +73,8 @@ enum JXLHeader {
         if !reader.matches([0xFF, 0x0A]) {
             codestream = reader.part(reader.count)
             for box in boxes(reader) where codestream.count == 0 {
-                // A `jxlp` part begins with its index. Every encoder writes a first part longer than the headers.
+                // A `jxlp` part begins with its index. In all files from encoders, the first part contains the complete
+                // headers.
                 if box.type == "jxlc" {
                     codestream = box.data
                 } else if box.type == "jxlp" {
@@ -86,12 +89,12 @@ enum JXLHeader {
         return found
     }
 
-    /// The boxes of a container; a bare codestream has none.
+    /// Returns the boxes of a container. A bare codestream has no boxes.
     private static func boxes(_ reader: ByteReader) -> some Sequence<HEIFHeader.Box> {
         HEIFHeader.boxes(reader.byte(0) == 0 ? reader : reader.part(reader.count))
     }
 
-    /// Reads SizeHeader and ImageMetadata up to the colour space; nil if the bits end earlier.
+    /// Reads SizeHeader and ImageMetadata up to the color space. Returns nil if the bits end before that.
     private static func metadata(_ bits: inout BitReader) -> Found? {
         var found = Found()
         guard let size = size(&bits), let isDefault = bits.flag() else { return nil }
@@ -107,13 +110,13 @@ enum JXLHeader {
             found.orientation = orientation + 1
             found.isAnimated = isAnimated
         }
-        // The flag between depth and channels is modular_16bit_buffers.
+        // The flag between the depth and the channels is modular_16bit_buffers.
         guard let depth = depth(&bits), bits.flag() != nil,
             let channels = bits.choice((0, 0), (1, 0), (2, 4), (1, 12))
         else { return nil }
         found.bitDepth = depth
         found.extraChannels = channels
-        // The caller rejects a picture with more channels than this, so the rest of its header is not needed.
+        // The caller rejects pictures with more channels, so the rest of their header is not needed.
         for _ in 0..<channels where channels <= maxExtraChannels {
             guard let alpha = skipChannel(&bits) else { return nil }
             if alpha != .none, !found.hasAlpha {
@@ -130,7 +133,8 @@ enum JXLHeader {
         return found
     }
 
-    /// The rest of ColourEncoding, if it names PQ or HLG with primaries and a white point that have names.
+    /// Reads the rest of ColourEncoding. Returns the color space if it is PQ or HLG with named primaries and a named
+    /// white point.
     private static func hdr(_ bits: inout BitReader, isGrey: Bool) -> NamedColour? {
         guard let white = bits.enumeration(), let primaries = isGrey ? 1 : bits.enumeration(), bits.flag() == false,
             let transfer = bits.enumeration(), transfer == 16 || transfer == 18,
@@ -167,7 +171,7 @@ enum JXLHeader {
             && bits.choice((0, 0), (0, 3), (0, 16), (0, 32)) != nil && bits.flag() != nil
     }
 
-    /// Reads the number of bits per sample; nil if the bits end earlier.
+    /// Reads the number of bits per sample. Returns nil if the bits end before that.
     private static func depth(_ bits: inout BitReader) -> Int? {
         guard let isFloat = bits.flag() else { return nil }
         guard isFloat else { return bits.choice((8, 0), (10, 0), (12, 0), (1, 6)) }
@@ -177,7 +181,7 @@ enum JXLHeader {
 
     private enum ChannelAlpha { case none, straight, associated }
 
-    /// Skips one channel's description. Returns whether the channel is alpha, or nil if the bits end earlier.
+    /// Skips the description of a channel. Returns whether the channel is alpha, or nil if the bits end before that.
     private static func skipChannel(_ bits: inout BitReader) -> ChannelAlpha? {
         guard let isDefault = bits.flag() else { return nil }
         if isDefault { return .straight }
@@ -186,14 +190,15 @@ enum JXLHeader {
         else { return nil }
         switch type {
         case 0: return bits.flag().map { $0 ? .associated : .straight }
-        case 2: return bits.skip(4 * 16) ? ChannelAlpha.none : nil  // A spot colour.
-        case 5: return bits.choice((1, 0), (0, 2), (3, 4), (19, 8)).map { _ in .none }  // A colour filter array.
+        case 2: return bits.skip(4 * 16) ? ChannelAlpha.none : nil  // A spot color.
+        case 5: return bits.choice((1, 0), (0, 2), (3, 4), (19, 8)).map { _ in .none }  // A color filter array.
         default: return ChannelAlpha.none
         }
     }
 }
 
-/// Reads numbers of any length in bits, the lowest bit of a byte first. Reading past the end returns nil.
+/// Reads integers with any number of bits, starting with the lowest bit of each byte. Returns nil at the end of the
+/// bytes.
 private struct BitReader {
     private let bytes: ByteReader
     private var position = 0
@@ -212,7 +217,8 @@ private struct BitReader {
 
     mutating func flag() -> Bool? { number(1).map { $0 == 1 } }
 
-    /// Reads a U32: a two-bit selector picks a constant and the number of bits to read and add to it.
+    /// Reads a U32: a two-bit selector chooses a constant and the number of additional bits. The value of these bits is
+    /// added to the constant.
     mutating func choice(
         _ first: (Int, Int), _ second: (Int, Int), _ third: (Int, Int), _ fourth: (Int, Int)
     ) -> Int? {

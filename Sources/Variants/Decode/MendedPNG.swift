@@ -1,21 +1,22 @@
 import CVips
 
-/// Repairs what surrounds the pixels of a PNG, so that libpng decodes it, if all of them are there.
+/// Repairs the structure of a PNG with complete pixels, so that libpng can decode the file.
 ///
-/// libpng fails if the zlib stream (RFC 1950) lacks its Adler-32, says that it needs a smaller window than it does, if
-/// an IDAT chunk has a wrong CRC or is cut within it, or if chunks are out of order (W3C PNG §5.6). Browsers show these
-/// files. The deflate data itself tells whether pixels are missing, and one checksum whether they are the right ones: if
-/// a CRC is wrong, the Adler-32 has to agree.
+/// libpng fails if the zlib stream (RFC 1950) lacks its Adler-32 checksum or declares a window that is too small, if an
+/// IDAT chunk is truncated or has a wrong CRC, or if chunks are in the wrong order (W3C PNG §5.6). Browsers show such
+/// files. The deflate data itself reveals whether pixels are missing, and a checksum reveals whether the pixels are
+/// correct. If a CRC is wrong, the Adler-32 checksum must therefore match.
 struct MendedPNG {
-    /// The header, and all chunks that a still picture may have before its pixels, in order.
+    /// The header and, in order, all chunks that a still picture may have before its pixels.
     private var head: [UInt8]
-    /// All data of the pixels, as stored.
+    /// All compressed pixel data, as stored.
     private var zlib: [UInt8] = []
     private var found = CVipsInflated()
-    /// Whether the CRC of each chunk of pixels agrees.
+    /// Whether the CRC of every pixel chunk matches.
     private var isProven = true
 
-    /// nil if the data is cut short or changed. Whether it makes all rows, libpng finds out.
+    /// Returns the repaired file. Returns nil if the data is truncated or modified. libpng checks whether the data is
+    /// sufficient for all rows.
     static func bytes(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
         guard let png = MendedPNG(bytes), png.found.is_complete == 1 else { return nil }
         let end = 2 + png.found.used
@@ -24,15 +25,15 @@ struct MendedPNG {
         return png.file([0x78, 0x01] + png.zlib[2..<end] + adler)  // The largest window.
     }
 
-    /// A file with the pixels that are left, for a reader that accepts damage, and how many rows it has whole; nil if the
-    /// picture is interlaced.
+    /// Returns a file with the remaining pixels, for callers that accept damage, and the number of complete rows.
+    /// Returns nil if the picture is interlaced.
     static func part(_ bytes: UnsafeRawBufferPointer) -> (file: PixelStorage, rows: Int)? {
         let file = ByteReader(bytes)
         guard let width = file.uint32(16), let height = file.uint32(20), let depth = file.byte(24),
             let samples = [0: 1, 2: 3, 3: 1, 4: 2, 6: 4][file.byte(25) ?? 1], file.byte(28) == 0,
             let png = MendedPNG(bytes)
         else { return nil }
-        // Each row begins with its filter.
+        // Each row begins with its filter type.
         let rowBytes = 1 + (width * samples * Int(depth) + 7) / 8
         return (png.file(png.zlib), min(height, png.found.made / rowBytes))
     }
@@ -40,11 +41,12 @@ struct MendedPNG {
     private init?(_ bytes: UnsafeRawBufferPointer) {
         let file = ByteReader(bytes)
         guard let width = file.uint32(16), let height = file.uint32(20), max(width, height) < 1 << 24,
-            // Its parts are copied some times, and memory that cannot be had terminates the process.
+            // The parts are copied several times, and a failed allocation terminates the process.
             AddressSpace.hasRoom(for: 6 * bytes.count)
         else { return nil }
         head = [UInt8](file.part(0, 33).all)
-        // The palette, what belongs to it, and everything else, such as text. Colour spaces come before them.
+        // The order of chunks: color spaces, the palette, chunks that depend on the palette, and all other chunks, such
+        // as text.
         let ranks = ["cICP": 0, "iCCP": 0, "sRGB": 0, "gAMA": 0, "cHRM": 0, "sBIT": 0, "PLTE": 1, "tRNS": 2]
         var chunks = [[UInt8]](repeating: [], count: 4)
         var seen: Set<String> = []
@@ -62,9 +64,10 @@ struct MendedPNG {
             }
         }
         head += chunks.joined()
-        // Two bytes precede the data: the method, 8, and flags, of which 32 asks for a dictionary, which PNG has not.
+        // The data is preceded by two bytes: the method, which is 8, and flags. Flag 32 requests a dictionary, which
+        // PNG does not support.
         guard zlib.count > 2, zlib[0] & 15 == 8, zlib[1] & 32 == 0 else { return nil }
-        // More than all rows have, in any number of passes.
+        // The maximum length of all rows, with any number of passes.
         let most = 2 * height * (1 + 8 * width)
         let isRead = zlib.withUnsafeBytes { data in
             data.baseAddress.map { cvips_inflate($0 + 2, data.count - 2, most, &found) } == 1

@@ -1,19 +1,19 @@
 import Glibc
 
-/// A colour space that a file names by its primaries and its transfer curve, without an ICC profile: by the code points
-/// of ITU-T H.273 (PNG's cICP, `nclx` of AVIF and HEIF), or by numbers (PNG's gAMA and cHRM).
+/// A color space that a file specifies by primaries and a transfer curve instead of an ICC profile. The file uses
+/// either code points of ITU-T H.273 (cICP in PNG, `nclx` in AVIF and HEIF) or numbers (gAMA and cHRM in PNG).
 struct NamedColour: Sendable, Hashable {
-    /// From values to light, both 0…1.
+    /// The transfer curve from values to light, both 0…1.
     enum Curve: Sendable, Hashable {
-        /// (a·x + b)^g from `d` on, below it c·x.
+        /// (a·x + b)^g from `d` on, and c·x below `d`.
         case parametric(g: Double, a: Double, b: Double, c: Double, d: Double)
-        /// Those of HDR (BT.2100): PQ gives light of a display, HLG light of the scene.
+        /// The HDR curves of BT.2100. PQ describes the light of a display, and HLG the light of the scene.
         case pq, hlg
 
         static func power(_ exponent: Double) -> Curve { .parametric(g: exponent, a: 1, b: 0, c: 0, d: 0) }
         static let sRGB = Curve.parametric(g: 2.4, a: 1 / 1.055, b: 0.055 / 1.055, c: 1 / 12.92, d: 0.04045)
 
-        /// The light of a value; for PQ, 1 is reference white.
+        /// Returns the light of a value. For PQ, 1 is reference white.
         func light(_ value: Double) -> Double {
             switch self {
             case .parametric(let g, let a, let b, let c, let d):
@@ -27,15 +27,16 @@ struct NamedColour: Sendable, Hashable {
         }
     }
 
-    /// Red, green, blue and white as x, y of CIE 1931.
+    /// The x and y coordinates (CIE 1931) of red, green, blue and white.
     let primaries: [Double]
     let curve: Curve
-    /// What it is, and where the file says so.
+    /// The name of the color space, and the part of the file that declares it.
     let title: String
-    /// The brightest light of an HDR picture, in nits.
+    /// The peak brightness of an HDR picture in nits.
     var peak = 1000.0
 
-    /// By code points of H.273 (tables 2 and 3). nil for those that are reserved or unspecified, and for rare ones.
+    /// Creates a color space from code points of H.273 (tables 2 and 3). Returns nil for reserved, unspecified and rare
+    /// code points.
     init?(primaries: Int, transfer: Int, _ origin: String) {
         guard let (points, name) = Self.primaries[primaries], let (curve, kind) = Self.curves[transfer] else {
             return nil
@@ -45,9 +46,11 @@ struct NamedColour: Sendable, Hashable {
         title = (isSRGB ? "sRGB" : "\(name) primaries, \(kind)") + origin
     }
 
-    /// By a PNG's gAMA (100,000 / exponent), and its cHRM (white, red, green, blue, each times 100,000) if it has one.
+    /// Creates a color space from gAMA in a PNG (100,000 / exponent) and, if present, cHRM (white, red, green and blue,
+    /// each multiplied by 100,000).
     ///
-    /// 0.45455 with sRGB's primaries means sRGB, as do the encoders that write it. nil if there is no such space.
+    /// A gAMA of 0.45455 with the primaries of sRGB is treated as sRGB, because that is what encoders mean. Returns nil
+    /// for values that do not describe a color space.
     init?(gamma: Int, chromaticities: [Int]?) {
         let numbers = chromaticities?.map { Double($0) / 100_000 } ?? []
         let given = Array(numbers.dropFirst(2) + numbers.prefix(2))
@@ -63,7 +66,7 @@ struct NamedColour: Sendable, Hashable {
     var isSRGB: Bool { primaries == Self.sRGB && curve == .sRGB }
     var isHDR: Bool { curve == .pq || curve == .hlg }
 
-    /// Whether the curve is so far from sRGB's that pixels cannot be resized as if it were that.
+    /// Whether the curve differs so much from sRGB's curve that pixels cannot be resized as if they were sRGB.
     var isFarFromSRGB: Bool { isHDR || !(0.12...0.35).contains(curve.light(0.5)) }
 
     static let sRGB = [0.64, 0.33, 0.30, 0.60, 0.15, 0.06, 0.3127, 0.3290]
@@ -81,7 +84,7 @@ struct NamedColour: Sendable, Hashable {
     ]
 
     private static let curves: [Int: (Curve, String)] = {
-        // These are curves of cameras, whose pictures displays show by BT.1886.
+        // These are camera curves. Displays use the curve of BT.1886 for such pictures.
         let video = (Curve.power(2.4), "gamma 2.4")
         return [
             1: video, 4: (.power(2.2), "gamma 2.2"), 5: (.power(2.8), "gamma 2.8"), 6: video,
@@ -93,13 +96,14 @@ struct NamedColour: Sendable, Hashable {
         ]
     }()
 
-    /// The matrix from light in one space to light in another.
+    /// Returns the matrix that converts light between two color spaces.
     static func conversion(from: [Double], to: [Double]) -> [[Double]]? {
         guard let from = toD50(from), let back = toD50(to).flatMap(Matrix.inverse) else { return nil }
         return Matrix.product(back, from)
     }
 
-    /// Light to XYZ (SMPTE RP 177), adapted to D50 by Bradford's method; nil if the points lie on a line or outside.
+    /// Returns the matrix from light to XYZ (SMPTE RP 177), adapted to D50 with Bradford's method. Returns nil if the
+    /// points are on a line or outside the valid range.
     static func toD50(_ points: [Double]) -> [[Double]]? {
         guard points.count == 8, points.allSatisfy({ (0...1).contains($0) }), points[7] > 0 else { return nil }
         func xyz(_ at: Int) -> [Double] { [points[at], points[at + 1], 1 - points[at] - points[at + 1]] }
@@ -118,7 +122,7 @@ struct NamedColour: Sendable, Hashable {
     }
 }
 
-/// Matrices by rows.
+/// Functions for matrices that are stored as rows.
 enum Matrix {
     static func product(_ left: [[Double]], _ right: [[Double]]) -> [[Double]] {
         left.map { row in
@@ -126,7 +130,7 @@ enum Matrix {
         }
     }
 
-    /// The inverse of three rows, by cofactors, or nil if the matrix has no inverse.
+    /// Returns the inverse of a 3 × 3 matrix, using cofactors. Returns nil if the matrix has no inverse.
     static func inverse(_ rows: [[Double]]) -> [[Double]]? {
         func minor(_ row: Int, _ column: Int) -> Double {
             let (r, s, c, d) = ((row + 1) % 3, (row + 2) % 3, (column + 1) % 3, (column + 2) % 3)

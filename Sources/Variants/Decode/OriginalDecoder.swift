@@ -1,58 +1,59 @@
-/// One format of originals: how its files are recognised, what they say about their picture, and how they are opened.
+/// A format of originals: how to recognize its files, read their headers, and open them.
 ///
-/// A conforming type has one file here, one line in `Catalogue.decoders`, and tests. Files are recognised and their
-/// headers read in the front process, from untrusted bytes and without libvips.
+/// A conforming type has one file in this folder, one line in `Catalogue.decoders`, and tests. Files are recognized and
+/// their headers are read in the front process, from untrusted bytes and without libvips.
 protocol OriginalDecoder: Sendable {
-    /// The format, and its name in the setting `decoders`.
+    /// The format. The `decoders` setting uses the same name.
     static var format: ImageFormat { get }
-    /// Whether originals of this format are decoded unless the setting `decoders` says otherwise.
+    /// Whether originals of this format are decoded by default. The `decoders` setting overrides this.
     static var isOnByDefault: Bool { get }
-    /// Whether they are decoded in render workers only, unless a caller names the format.
+    /// Whether the format is decoded only in render workers, unless a caller names the format.
     static var isForWorkersOnly: Bool { get }
 
-    /// Whether a file begins with the format's magic bytes.
+    /// Whether a file begins with the magic bytes of the format.
     static func recognises(_ file: ByteReader) -> Bool
-    /// Reads the header. Throws `undecodable` if it is damaged or cut short.
+    /// Reads the header. Throws `undecodable` if the header is damaged or truncated.
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader
-    /// What the file says beyond its header, for display. Damaged details are nil.
+    /// Returns details for display that are not part of the header. Damaged details are nil.
     static func details(_ file: ByteReader) -> ImageDetails
 
     /// The libvips operation that opens the format.
     static var loader: String { get }
-    /// The Debian packages that bring what it needs.
+    /// The Debian packages that provide the required libraries.
     static var packages: (debian12: String, debian13: String) { get }
-    /// How much smaller than stored the decoder makes each edge if a picture is to be `factor` times smaller; 1 if it
-    /// decodes in full.
+    /// Returns the factor by which the decoder shrinks each edge if the picture is reduced by `factor` in total.
+    /// Returns 1 for a full decode.
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int
-    /// Roughly the CPU time that decoding takes, in nanoseconds a pixel (`RenderWork`).
+    /// Returns the approximate CPU time of decoding in nanoseconds per pixel (`RenderWork`).
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double
-    /// Whether pictures are drawn at any size, instead of resized.
+    /// Whether pictures are vector drawings, which are drawn at any size instead of being resized.
     static var isDrawing: Bool { get }
-    /// The file of a drawing, with another size.
+    /// Returns the file of a vector drawing with a different size.
     static func redrawn(_ bytes: UnsafeRawBufferPointer, _ size: PixelSize) -> PixelStorage?
-    /// Whether a decoder that shrinks averages squares of pixels, of which the last ones may reach beyond the picture.
+    /// Whether a shrinking decoder averages squares of pixels. The last squares may extend beyond the picture.
     static var averagesSquares: Bool { get }
-    /// Bits a pixel that a file of a drawing takes at most; nil for one that is stored with loss, or not compressed.
+    /// Returns the maximum number of bits per pixel in the file of a drawing. Returns nil if the file is lossy or not
+    /// compressed.
     static func drawnBits(_ file: ByteReader) -> Double?
-    /// The bytes as the loader gets them, and the damage at which it fails (libvips' `fail_on`).
+    /// Returns the bytes for the loader, and the level of damage at which the loader fails (libvips' `fail_on`).
     static func source(_ bytes: UnsafeRawBufferPointer) -> (bytes: VipsArgument, failOn: String)
-    /// The loader's own arguments.
+    /// Returns the additional arguments of the loader.
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)]
-    /// Opens bytes that are not empty: pixels are decoded on demand, top to bottom only.
+    /// Opens a file that is not empty. Pixels are decoded on demand, and only from top to bottom.
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image
-    /// Whether `openDamaged` can be used.
+    /// Whether `openDamaged` is supported.
     static var readsDamaged: Bool { get }
-    /// Opens a file that lacks pixels, which are then of any colour.
+    /// Opens a file with missing pixels. The missing pixels have arbitrary colors.
     static func openDamaged(_ bytes: UnsafeRawBufferPointer, shrink: Int) throws(RenderError) -> Image
-    /// The bytes of a file that could not be decoded, with what surrounds its pixels repaired; nil if pixels are
-    /// missing, or nothing is known to be wrong.
+    /// Returns a repaired copy of a file that could not be decoded. The repair covers only the structure around the
+    /// pixels. Returns nil if pixels are missing, or if no known defect was found.
     static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage?
-    /// Bytes of memory that the file, its copies and its decoded picture take at most, besides a number of rows; `count`
-    /// is the file's length.
+    /// Returns the maximum number of bytes for the file, its copies and its decoded picture, not including row buffers.
+    /// `count` is the length of the file.
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int
-    /// Rejects a picture, opened but not decoded, that may not fit in memory.
+    /// Throws if a picture that is opened but not decoded may not fit in memory.
     static func checkMemory(_ image: Image) throws(RenderError)
-    /// Whether the decoder's image has the size that the header promised, which limits were checked against.
+    /// Whether the size of the decoder's image matches the header, which was checked against the limits.
     static func accepts(_ image: Image, for header: ImageHeader, shrink: Int, frames: Int) -> Bool
 }
 
@@ -99,10 +100,10 @@ extension OriginalDecoder {
     }
 
     static func accepts(_ image: Image, for header: ImageHeader, shrink: Int, frames: Int) -> Bool {
-        isSize(of: image, header.width, header.height, shrink: shrink, frames: frames)
+        isSize(of: image, header.encodedWidth, header.encodedHeight, shrink: shrink, frames: frames)
     }
 
-    /// Whether an image has this size, divided by `shrink`: rounded either way, since decoders differ.
+    /// Whether an image has this size divided by `shrink`. Accepts both ways of rounding, because decoders differ.
     static func isSize(of image: Image, _ width: Int, _ height: Int, shrink: Int, frames: Int) -> Bool {
         let slack = shrink > 1 ? 1 : 0
         return abs(image.width - max(1, width / shrink)) <= slack
@@ -110,12 +111,12 @@ extension OriginalDecoder {
     }
 }
 
-/// Opens encoded bytes with the loader of a known format. libvips never guesses the format, because its own sniffing
+/// Opens encoded bytes with the loader of a known format. libvips must not detect the format, because its detection
 /// hangs on some files.
 enum Decoding {
-    /// Opens `bytes`, which must stay valid as long as the image. Pixels are decoded on demand, top to bottom only.
-    /// With `frames` above 1 the image holds that many frames of an animation, stacked vertically and composited as a
-    /// viewer shows them. If `isDamaged`, pixels may be missing, and what is there is decoded.
+    /// Opens `bytes`, which must stay valid as long as the image. Pixels are decoded on demand, and only from top to
+    /// bottom. If `frames` is greater than 1, the image contains that many frames of an animation, stacked vertically
+    /// and composited as in a viewer. If `isDamaged` is true, pixels may be missing, and the available part is decoded.
     static func open(
         _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat, shrink: Int = 1, frames: Int = 1,
         isDamaged: Bool = false
@@ -125,7 +126,7 @@ enum Decoding {
             throw RenderError(.unsupportedFormat, "\(format) originals are not supported")
         }
         try RenderLibraries.loaded.checkReads(format)
-        // Warnings of pictures decoded before would be taken for the reason of a failure.
+        // Clear the buffer: old warnings would otherwise be reported as the reason for a failure.
         _ = VipsLibrary.takeErrorText()
         let image =
             try isDamaged
@@ -134,7 +135,7 @@ enum Decoding {
         return try image.withUnsignedSamples()
     }
 
-    /// The same for bytes whose header is known. Throws `undecodable` if the decoder reports another size.
+    /// Opens bytes with a known header. Throws `undecodable` if the decoder reports a different size.
     static func open(
         _ bytes: UnsafeRawBufferPointer, _ header: ImageHeader, shrink: Int = 1, frames: Int = 1,
         isDamaged: Bool = false
@@ -143,7 +144,7 @@ enum Decoding {
         if header.format.decoder?.accepts(image, for: header, shrink: shrink, frames: frames) == true { return image }
         throw RenderError(
             .undecodable,
-            "the header says \(header.width) × \(header.height) pixels, the decoder \(image.width) × \(image.height)"
+            "the header says \(header.sizeText), the decoder \(image.width) × \(image.height)"
                 + (shrink > 1 ? " at 1/\(shrink)" : ""))
     }
 }

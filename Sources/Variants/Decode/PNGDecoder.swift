@@ -1,4 +1,4 @@
-/// PNG. Reads the chunks (W3C PNG, third edition) IHDR, tRNS, eXIf and those of §11.3.2 on colour.
+/// Decodes PNG. Reads the chunks (W3C PNG, third edition) IHDR, tRNS and eXIf, and the color chunks of §11.3.2.
 enum PNGDecoder: OriginalDecoder {
     static let format = ImageFormat.png
     static let loader = "pngload_buffer"
@@ -9,18 +9,18 @@ enum PNGDecoder: OriginalDecoder {
 
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { header.heldBytes > 0 ? 40 : 30 }
 
-    /// The pages are the pictures of an animation. `profileBytes` is the size in the file, where the profile is
-    /// compressed.
+    /// Reads the header. The number of pages is the number of pictures in an animation. `profileBytes` is the
+    /// compressed size of the profile in the file.
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         guard file.uint32(8) == 13, file.matches("IHDR", at: 12),
             let width = file.uint32(16), let height = file.uint32(20), let depth = file.byte(24),
             let colour = file.byte(25)
         else { throw ImageHeader.damaged("PNG", "it has no complete IHDR chunk") }
         try ImageHeader.checkSize("PNG", width, height)
-        var header = ImageHeader(format: .png, width: width, height: height)
+        var header = ImageHeader(format: .png, encodedWidth: width, encodedHeight: height)
         header.hasAlpha = colour == 4 || colour == 6
-        header.hasFewColours = colour == 3 || depth < 8
-        // Rows of an interlaced picture are complete with its last pass. A palette may have alpha.
+        header.hasFewColors = colour == 3 || depth < 8
+        // The rows of an interlaced picture are complete only after the last pass. A palette may contain alpha.
         if file.byte(28) == 1 {
             let samples = [0: 2, 2: 4, 3: 4, 4: 2, 6: 4][colour] ?? 4
             header.hold(bytesPerPixel: Double(samples * (depth == 16 ? 2 : 1)))
@@ -39,7 +39,7 @@ enum PNGDecoder: OriginalDecoder {
         }
         try HeaderParts.check("PNG", others, "chunks besides its pixels", most: HeaderParts.chunks)
         try HeaderParts.check("PNG", dataChunks, "chunks of pixels", most: HeaderParts.dataChunks)
-        // libpng reports no useful error for this.
+        // libpng reports no useful error for this problem.
         guard hasPixels else { throw ImageHeader.damaged("PNG", "it has no pixels (no IDAT chunk)") }
         let animation = animation(file)
         header.pages = animation.pages
@@ -50,12 +50,12 @@ enum PNGDecoder: OriginalDecoder {
     static func details(_ file: ByteReader) -> ImageDetails {
         var details = ImageDetails()
         let kind = file.byte(25)
-        details.colourSpace = kind == 0 || kind == 4 ? .grey : .rgb
+        details.colorSpace = kind == 0 || kind == 4 ? "grey" : "RGB"
         details.bitDepth = kind == 3 ? 8 : file.byte(24).map(Int.init)
         forEachChunk(file) { type, data in
             switch type {
             case "eXIf": details.exif = EXIFSummary(data)
-            // The profile is compressed, but its name precedes it in plain text.
+            // The profile is compressed, but it is preceded by its name in plain text.
             case "iCCP": details.profileName = data.text(0, limit: 79)
             case "caBX": details.hasContentCredentials = true
             default: break
@@ -84,11 +84,11 @@ enum PNGDecoder: OriginalDecoder {
         return try ColourConversion.described(image) { colour(file, hasProfile: $0) }
     }
 
-    /// The file, and a copy without texts.
+    /// The file, and a copy without text.
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 2 * count + header.heldBytes }
 
-    /// Returns the file without compressed texts, except for the first XMP packet; nil if the file has none. Each text may
-    /// inflate to 8 MB, and no recipe uses them.
+    /// Returns the file without compressed text, except for the first XMP packet. Returns nil if the file has no such
+    /// text. Each text can inflate to 8 MB, and no recipe uses it.
     private static func withoutTexts(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
         guard let origin = bytes.baseAddress else { return nil }
         var (kept, from, hasPacket) = ([] as [Range<Int>], 0, false)
@@ -98,7 +98,7 @@ enum PNGDecoder: OriginalDecoder {
             if type == "iTXt", !hasPacket, data.matches("XML:com.adobe.xmp\0") {
                 hasPacket = true
             } else {
-                // The chunk's length and type come before its data, a checksum behind.
+                // A chunk's length and type precede its data, and a checksum follows it.
                 kept.append(from..<start - 8)
                 from = min(bytes.count, start + data.count + 4)
             }
@@ -116,7 +116,8 @@ enum PNGDecoder: OriginalDecoder {
 
     static let readsDamaged = true
 
-    /// The rows that can be read whole; the others are transparent. libvips would repeat earlier rows in their place.
+    /// Opens the rows that can be decoded completely. Other rows are transparent, because libvips would repeat earlier
+    /// rows instead.
     static func openDamaged(_ bytes: UnsafeRawBufferPointer, shrink: Int) throws(RenderError) -> Image {
         let file = ByteReader(bytes)
         guard let canvas = PixelSize(file), let (part, rows) = MendedPNG.part(bytes), rows > 0 else {
@@ -131,10 +132,11 @@ enum PNGDecoder: OriginalDecoder {
             .placed(on: canvas, x: 0, y: 0, extend: "black")
     }
 
-    /// The number of pictures, and where on the canvas the first picture of an animation is if it is not the default image
-    /// (IDAT), which viewers of animations then never show (§4.9).
+    /// Returns the number of pictures. If the first frame of an animation is not the default image (IDAT), also returns
+    /// the position of the first frame on the canvas. Viewers of animations do not show the default image in that case
+    /// (§4.9).
     ///
-    /// An animation with chunks out of order counts as a still picture: the default image.
+    /// An animation with chunks in the wrong order is treated as a still picture, which is the default image.
     private static func animation(_ file: ByteReader) -> (pages: Int, hidden: PixelRectangle?) {
         var (isAnimated, hasDefault, isDefaultShown, hasData) = (false, false, false, false)
         var frames = 0
@@ -161,7 +163,7 @@ enum PNGDecoder: OriginalDecoder {
         return (frames, frame)
     }
 
-    /// The first frame after the default image as a PNG of its own.
+    /// Returns the first frame after the default image as a separate PNG.
     private static func stillPicture(_ file: ByteReader, _ frame: PixelRectangle) -> PixelStorage {
         let size = Bytes.bigEndian(frame.width) + Bytes.bigEndian(frame.height)
         var png = [UInt8](file.part(0, 8).all) + PNGChunk.bytes("IHDR", size + [UInt8](file.part(24, 5).all))
@@ -179,11 +181,12 @@ enum PNGDecoder: OriginalDecoder {
         return PixelStorage(png + PNGChunk.bytes("IDAT", pixels) + PNGChunk.bytes("IEND", []))
     }
 
-    /// By cICP, else by iCCP, sRGB, or gAMA with cHRM (§11.3.2). The first chunk of each type counts.
+    /// Returns the color space. The order of precedence is cICP, iCCP, sRGB, and gAMA with cHRM (§11.3.2). If there are
+    /// several chunks of a type, the first one is used.
     static func colour(_ file: ByteReader, hasProfile: Bool) -> NamedColour? {
         var chunks: [String: ByteReader] = [:]
         forEachChunk(file, until: "IDAT") { type, data in chunks[type] = chunks[type] ?? data }
-        // Only RGB of full range is defined.
+        // PNG defines only full-range RGB.
         if let data = chunks["cICP"], data.matches([0, 1], at: 2), let codes = data.uint16(0),
             var colour = NamedColour(primaries: codes >> 8, transfer: codes & 255, " (cICP)")
         {
@@ -197,7 +200,8 @@ enum PNGDecoder: OriginalDecoder {
         return NamedColour(gamma: gamma, chromaticities: points)
     }
 
-    /// Calls `body` with the chunks after IHDR, up to IEND, the first chunk of type `last`, or `HeaderParts.mostCounted`.
+    /// Calls `body` with each chunk after IHDR, up to IEND, the first chunk of type `last`, or
+    /// `HeaderParts.mostCounted` chunks.
     static func forEachChunk(
         _ reader: ByteReader, until last: String = "IEND", _ body: (_ type: String, _ data: ByteReader) -> Void
     ) {
@@ -213,7 +217,7 @@ enum PNGDecoder: OriginalDecoder {
 }
 
 extension PixelSize {
-    /// The canvas of a PNG; nil if its header is cut short.
+    /// Reads the canvas of a PNG. Returns nil if the header is truncated.
     fileprivate init?(_ png: ByteReader) {
         guard let width = png.uint32(16), let height = png.uint32(20) else { return nil }
         self.init(width: width, height: height)

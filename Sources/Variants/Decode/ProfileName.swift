@@ -1,6 +1,6 @@
-/// Reads the name of a colour profile (ICC.1:2022 §7.3, §9.2.41).
+/// Reads the name of a color profile (ICC.1:2022 §7.3, §9.2.41).
 enum ProfileName {
-    /// nil if the profile has no name, or is cut off before it.
+    /// Returns the name. Returns nil if the profile has no name or is truncated before it.
     static func read(_ profile: ByteReader) -> String? {
         guard profile.matches("acsp", at: 36), let count = profile.uint32(128) else { return nil }
         for entry in 0..<min(count, 100) {
@@ -11,7 +11,8 @@ enum ProfileName {
         return nil
     }
 
-    /// Version 2 has `desc` with ASCII; version 4 has `mluc` with UTF-16 in several languages; the first is used.
+    /// Returns the text of a tag. Version 2 has `desc` with ASCII. Version 4 has `mluc` with UTF-16 in several
+    /// languages, and the first language is used.
     private static func text(_ tag: ByteReader) -> String? {
         if tag.matches("desc") { return tag.text(12, limit: min(tag.uint32(8) ?? 0, 128)) }
         guard tag.matches("mluc"), let length = tag.uint32(20), let offset = tag.uint32(24) else { return nil }

@@ -1,5 +1,5 @@
-/// SVG, drawn by librsvg at the size that is wanted. It runs no scripts and, without an address of the document, opens
-/// nothing outside of it.
+/// Decodes SVG with librsvg, which draws at the requested size. librsvg runs no scripts. It opens no files outside the
+/// document, because the document has no address.
 enum SVGDecoder: OriginalDecoder {
     static let format = ImageFormat.svg
     static let loader = "svgload_buffer"
@@ -17,26 +17,26 @@ enum SVGDecoder: OriginalDecoder {
             throw ImageHeader.damaged("SVG", "its root is cut short, or longer than \(SVGDocument.rootLimit) bytes")
         }
         guard document.width > 0, document.height > 0 else { throw ImageHeader.damaged("SVG", "its size is zero") }
-        // What is larger is refused all the same.
+        // Larger sizes are always rejected.
         func pixels(_ edge: Double) -> Int { max(1, Int(min(edge, 33_554_432).rounded())) }
         let (width, height) = (pixels(document.width), pixels(document.height))
         try ImageHeader.checkSize("SVG", width, height)
         try document.check()
-        return ImageHeader(format: .svg, width: width, height: height, hasAlpha: true)
+        return ImageHeader(format: .svg, encodedWidth: width, encodedHeight: height, hasAlpha: true)
     }
 
     static func details(_ file: ByteReader) -> ImageDetails {
-        var details = ImageDetails(colourSpace: .rgb, bitDepth: 8)
+        var details = ImageDetails(colorSpace: "RGB", bitDepth: 8)
         details.unsupportedFeatures = SVGDocument(file).map { SVGRewriting($0).unsupported.sorted() } ?? []
         return details
     }
 
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
         let header = try header(ByteReader(bytes))
-        guard let file = redrawn(bytes, PixelSize(width: header.width, height: header.height)) else {
+        guard let file = redrawn(bytes, PixelSize(width: header.encodedWidth, height: header.encodedHeight)) else {
             throw ImageHeader.damaged("SVG", "its root is cut short")
         }
-        // The root's size is in pixels. libvips' other resolutions scale that, too.
+        // The size of the root is in pixels. libvips would also scale this size at other resolutions.
         return try load(.stored(file), [])
     }
 

@@ -1,32 +1,34 @@
 import Glibc
+import PipelineSupport
 
-/// What our own code reads of an SVG: the root element with its size, and whether the document is one that a parser may
-/// be given. librsvg draws it.
+/// The parts of an SVG that our own code reads: the root element with its size, and properties that determine whether
+/// the document is safe to parse. librsvg draws the document.
 ///
-/// Sizes are those that browsers give an `<img>`: SVG 2 §8.2 and §8.12, CSS Images 3 §5.3.
+/// Sizes are computed as for an `<img>` in browsers: SVG 2 §8.2 and §8.12, CSS Images 3 §5.3.
 struct SVGDocument {
-    /// In CSS pixels, before rounding.
+    /// The width in CSS pixels before rounding.
     let width: Double
     let height: Double
 
     private let file: ByteReader
-    /// Where the root's start tag has its attributes: from behind its name to its `>` or `/>`.
+    /// The range of the attributes in the root's start tag: from the end of its name to its `>` or `/>`.
     private let tag: Range<Int>
     let attributes: [Attribute]
-    /// The x, y, width and height of the part that is shown, in the units of the content.
+    /// The x, y, width and height of the visible part, in the units of the content.
     let box: [Double]
 
-    /// An attribute, with references in its value, and where all of it stands.
+    /// An attribute: its name, its value with references, and the range of the complete attribute.
     typealias Attribute = (name: String, value: String, place: Range<Int>)
 
-    /// Elements within elements; libxml2 has the same limit.
+    /// The maximum nesting depth of elements, which is also the limit of libxml2.
     static let depthLimit = 256
-    /// Bytes of the root's start tag: what does not fit is not drawn.
+    /// The maximum length of the root's start tag in bytes. Larger documents are not drawn.
     static let rootLimit = 65_536
-    /// Bytes that all entities of a document may come to.
+    /// The maximum total size of all entities in a document, in bytes.
     static let entityLimit = 1 << 20
 
-    /// Where the root's start tag and, in it, the name of the root ends, if that is `svg`, in any namespace prefix.
+    /// Returns the offsets of the root's start tag and of the end of the root's name. Returns nil unless the name is
+    /// `svg`, with any namespace prefix.
     private static func svg(_ file: ByteReader) -> (start: Int, name: Int)? {
         guard let start = root(file)?.start else { return nil }
         var at = start + 1
@@ -35,10 +37,10 @@ struct SVGDocument {
         return name == "svg" || name.hasSuffix(":svg") ? (start, at) : nil
     }
 
-    /// Whether the root is an `svg` element, whatever its attributes.
+    /// Whether the root is an `svg` element with any attributes.
     static func isRoot(of file: ByteReader) -> Bool { svg(file) != nil }
 
-    /// nil if the root is no `svg` element, is cut short, or has more attributes than fit.
+    /// Reads the root. Returns nil if the root is not an `svg` element, is truncated, or is longer than `rootLimit`.
     init?(_ file: ByteReader) {
         guard let (start, at) = Self.svg(file), let end = Self.endOfTag(file, start), end - start <= Self.rootLimit
         else { return nil }
@@ -56,7 +58,7 @@ struct SVGDocument {
             case (let across?, let down?, _): (across, down)
             case (let across?, nil, let ratio): (across, ratio.map { across * $0 } ?? 150)
             case (nil, let down?, let ratio): (ratio.map { down / $0 } ?? 300, down)
-            // The largest of this ratio within 300 × 150.
+            // The largest size with this ratio within 300 × 150.
             case (nil, nil, let ratio?): (min(300, 150 / ratio), min(150, 300 * ratio))
             case (nil, nil, nil): (300, 150)
             }
@@ -64,10 +66,11 @@ struct SVGDocument {
         self.box = isBox ? box : [0, 0, size.0, size.1]
     }
 
-    /// A length in CSS pixels; nil if it is relative to what the picture is in, or invalid.
+    /// Returns a length in CSS pixels. Returns nil if the length is invalid or relative to the surroundings of the
+    /// picture.
     private static func pixels(_ text: String) -> Double? {
         let text = Array(text.utf8.filter { $0 > 0x20 })
-        func isDigit(_ at: Int) -> Bool { at < text.count && (0x30...0x39).contains(text[at]) }
+        func isDigit(_ at: Int) -> Bool { at < text.count && text[at].isDigit }
         func isSign(_ at: Int) -> Bool { at < text.count && [0x2B, 0x2D].contains(text[at]) }
         var end = isSign(0) ? 1 : 0
         while isDigit(end) || end < text.count && text[end] == UInt8(ascii: ".") { end += 1 }
@@ -88,7 +91,7 @@ struct SVGDocument {
         return number * unit
     }
 
-    /// The document with a root of this size, on which what it shows is scaled.
+    /// Returns the document with a root of this size. The content is scaled to the root.
     func sized(_ size: PixelSize) -> PixelStorage {
         var root: [UInt8] = []
         var from = tag.lowerBound
@@ -99,7 +102,7 @@ struct SVGDocument {
         root += file.part(from, tag.upperBound - from).all
         var added = " width=\"\(size.width)\" height=\"\(size.height)\""
         if !attributes.contains(where: { $0.name == "viewBox" }) { added += " viewBox=\"0 0 \(width) \(height)\"" }
-        // No style sheet of the document's own wins over this.
+        // A style sheet in the document cannot override this style.
         let style = attributes.first { $0.name == "style" }?.value.replacing("\"", with: "&quot;") ?? ""
         added +=
             " style=\"width:\(size.width)px !important;height:\(size.height)px !important;"
@@ -109,7 +112,7 @@ struct SVGDocument {
                 + [UInt8](file.part(tag.upperBound).all))
     }
 
-    /// Refuses what would take a parser's memory or stack, or lead out of the file.
+    /// Throws if the document would exhaust the memory or stack of a parser, or refers to data outside the file.
     func check() throws(RenderError) {
         func refusal(_ problem: String) -> RenderError { RenderError(.undecodable, "an SVG \(problem) is not drawn") }
         let (start, entities) = Self.root(file) ?? (0, 0..<0)
@@ -119,7 +122,8 @@ struct SVGDocument {
             at = found + 1
             guard declarations.matches("!ENTITY", at: at) else { continue }
             at += 7
-            // White space, a name, white space, and a text in quotes; `%`, SYSTEM and PUBLIC are others.
+            // The allowed form is white space, a name, white space, and text in quotes. Entities with `%`, SYSTEM or
+            // PUBLIC do not match.
             func skip(_ isSkipped: (UInt8) -> Bool) {
                 while let byte = declarations.byte(at), isSkipped(byte) { at += 1 }
             }
@@ -142,7 +146,7 @@ struct SVGDocument {
         }
         if longest > 0 {
             let references = file.all[start...].count { $0 == UInt8(ascii: "&") }
-            if references * longest > Self.entityLimit { throw refusal("whose entities take more than a megabyte") }
+            if references * longest > Self.entityLimit { throw refusal("with entities of more than a megabyte") }
         }
         var depth = 0
         at = start
@@ -160,7 +164,8 @@ struct SVGDocument {
         }
     }
 
-    /// Where the root's start tag begins, behind declarations and comments, and where entities may be declared.
+    /// Returns the start of the root's start tag, after declarations and comments, and the range in which entities may
+    /// be declared.
     private static func root(_ file: ByteReader) -> (start: Int, entities: Range<Int>)? {
         var at = file.matches([0xEF, 0xBB, 0xBF]) ? 3 : 0
         var entities = 0..<0
@@ -174,16 +179,11 @@ struct SVGDocument {
         }
     }
 
-    /// The offset behind what begins with a `<`: a tag, a comment, a processing instruction, CDATA, or a document type
-    /// with its declarations.
+    /// Returns the offset after a construct that begins with `<`: a tag, a comment, a processing instruction, CDATA, or
+    /// a document type with its declarations.
     private static func endOfTag(_ file: ByteReader, _ start: Int, isDeclaration: Bool = false) -> Int? {
         func behind(_ end: StaticString, _ from: Int) -> Int? {
-            var at = from
-            while let found = file.firstOffset(of: end.utf8Start[0], from: at) {
-                if file.matches(end, at: found) { return found + end.utf8CodeUnitCount }
-                at = found + 1
-            }
-            return nil
+            file.firstOffset(of: end, from: from).map { $0 + end.utf8CodeUnitCount }
         }
         if file.matches("<!--", at: start) { return behind("-->", start + 4) }
         if file.matches("<?", at: start) { return behind("?>", start + 2) }
@@ -195,7 +195,7 @@ struct SVGDocument {
             case 0x22, 0x27:
                 guard let end = file.firstOffset(of: byte, from: at + 1) else { return nil }
                 at = end + 1
-            // Declarations, comments among them, in the brackets of a document type.
+            // Skip the declarations, which may include comments, in the brackets of a document type.
             case UInt8(ascii: "<"):
                 guard !isDeclaration, file.matches("<!DOCTYPE", at: start),
                     let end = endOfTag(file, at, isDeclaration: true)
@@ -240,11 +240,11 @@ struct SVGDocument {
 }
 
 extension SVGDocument {
-    /// Where the content of the root begins; nil if it has none.
+    /// The start of the root's content. nil if the root has no content.
     var contentStart: Int? { file.byte(tag.upperBound) == UInt8(ascii: ">") ? tag.upperBound + 1 : nil }
 
-    /// Calls `body` with each element's name without prefix, its attributes and, of a `style` element, the text without
-    /// comments and where it stands.
+    /// Calls `body` with the name of each element without its prefix, and its attributes. For a `style` element, also
+    /// passes the text without comments and the range of the text.
     func forEachElement(_ body: (String, [Attribute], (css: [UInt8], place: Range<Int>)?) -> Void) {
         var at = Self.svg(file)?.start ?? 0
         while let open = file.firstOffset(of: UInt8(ascii: "<"), from: at), let end = Self.endOfTag(file, open) {
@@ -273,7 +273,8 @@ extension SVGDocument {
         }
     }
 
-    /// The text without references; nil if there are others than XML's own five.
+    /// Returns the text with its references resolved. Returns nil if the text contains references other than the five
+    /// of XML.
     static func decoded(_ text: String) -> String? {
         guard text.utf8.contains(UInt8(ascii: "&")) else { return text }
         var text = text
@@ -290,7 +291,7 @@ extension SVGDocument {
         text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing("\"", with: "&quot;")
     }
 
-    /// The document with texts in place of others, in order.
+    /// Returns the document with the given ranges replaced. The edits must be in order.
     func replacing(_ edits: [(place: Range<Int>, text: String)]) -> PixelStorage {
         var (result, at): ([UInt8], Int) = ([], 0)
         for edit in edits where edit.place.lowerBound >= at {

@@ -1,21 +1,23 @@
-/// Rewrites an SVG for librsvg, which ignores silently what it does not know, and lists what it will draw wrong.
+/// Rewrites an SVG for librsvg, which silently ignores unknown features, and lists the features that will be drawn
+/// incorrectly.
 ///
-/// Custom properties of the root are put in place of their `var()`, `image/jpg` becomes `image/jpeg`, and a background of
-/// the root a rectangle. The features of `unsupported` were compared with Chromium on librsvg 2.54; there are others.
+/// Replaces `var()` with the values of the root's custom properties, `image/jpg` with `image/jpeg`, and a background of
+/// the root with a rectangle. The features in `unsupported` were determined by comparing librsvg 2.54 with Chromium.
+/// There may be others.
 struct SVGRewriting {
-    /// Features that the document uses and the installed librsvg draws wrong, as CSS and SVG name them.
+    /// The features in the document that the installed librsvg draws incorrectly, by their names in CSS and SVG.
     private(set) var unsupported: Set<String> = []
 
     private let document: SVGDocument
     private var edits: [(place: Range<Int>, text: String)] = []
     private var variables: [String: String] = [:]
-    /// Custom properties that elements within the root change: their value depends on the element.
+    /// The custom properties that elements inside the root change, so that their value depends on the element.
     private var contested: Set<String> = []
     private var background: (name: String, value: String)?
-    /// How much text may still take the place of `var()`.
+    /// The remaining number of bytes that may replace `var()`.
     private var budget = SVGDocument.entityLimit
 
-    /// Custom properties within each other.
+    /// The maximum nesting depth of custom properties.
     static let depthLimit = 16
     private static let elements: Set = [
         "animate", "animateMotion", "animateTransform", "feDropShadow", "foreignObject", "set", "textPath",
@@ -26,7 +28,7 @@ struct SVGRewriting {
         "vector-effect",
         "white-space", "word-spacing",
     ]
-    /// Values with which these properties change nothing.
+    /// The values for which these properties have no effect.
     private static let neutral: Set = ["", "0", "0px", "auto", "alphabetic", "baseline", "inherit", "none", "normal"]
     private static let plain = [
         "fill-opacity:1", "stroke:none", "opacity:1", "transform:none", "filter:none", "clip-path:none", "mask:none",
@@ -46,7 +48,7 @@ struct SVGRewriting {
             if !isRoot { for attribute in attributes { collect(attribute, of: name, isRoot: false) } }
             isRoot = false
         }
-        // The root's style comes before its rules.
+        // The root's style comes before the rules for the root.
         for attribute in document.attributes { collect(attribute, of: "svg", isRoot: true) }
         document.forEachElement { name, attributes, sheet in
             if let sheet { edit(sheet.place, String(decoding: sheet.css, as: UTF8.self)) { "<![CDATA[\($0)]]>" } }
@@ -72,7 +74,7 @@ struct SVGRewriting {
         if prelude.hasPrefix("@") {
             let name =
                 "@" + prelude.dropFirst().prefix { $0.isASCII && $0.isLetter || $0 == "-" }.prefix(32).lowercased()
-            // A picture in a page is shown in its light colours, and on a screen.
+            // A picture in a page is shown with its light color scheme, and on a screen.
             if name == "@media", prelude.contains("dark") || prelude.contains("print") { return }
             if ["@charset", "@namespace"].contains(name) || name.hasSuffix("keyframes") { return }
             if unsupported.count < 64 { unsupported.insert(name) }
@@ -120,9 +122,9 @@ struct SVGRewriting {
 
     // MARK: Rewriting
 
-    /// Puts the values of custom properties in place of `var()`.
+    /// Replaces `var()` with the values of custom properties.
     private mutating func edit(_ place: Range<Int>, _ text: String, _ form: (String) -> String) {
-        // Most long values are paths.
+        // Check for a parenthesis first, because most long values are paths.
         guard text.utf8.contains(UInt8(ascii: "(")), text.contains("var(") else { return }
         let new = resolved(Array(text.utf8), 0)
         if new != text, !new.contains("]]>") { edits.append((place, form(new))) }
@@ -170,7 +172,8 @@ struct SVGRewriting {
         }
     }
 
-    /// Draws the root's background, a colour, behind all else. No rule of the document's style sheets applies to it.
+    /// Draws the background color of the root behind everything else. The rules in the document's style sheets do not
+    /// apply to this rectangle.
     private mutating func paint() {
         guard let background, let place = document.contentStart else { return }
         let colour = resolved(Array(background.value.utf8), 0).filter { $0 != "\"" }
@@ -189,7 +192,7 @@ struct SVGRewriting {
         edits.append((place..<place, rect))
     }
 
-    /// The rewritten document; nil if nothing was to be rewritten.
+    /// The rewritten document. nil if the document needs no changes.
     var bytes: PixelStorage? {
         edits.isEmpty ? nil : document.replacing(edits.sorted { $0.place.lowerBound < $1.place.lowerBound })
     }

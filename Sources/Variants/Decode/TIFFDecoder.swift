@@ -1,4 +1,5 @@
-/// TIFF and BigTIFF. The picture of the first directory is decoded, or the one that this is a reduced version of.
+/// Decodes TIFF and BigTIFF. Uses the picture in the first directory, or the full picture if the first one is a reduced
+/// version.
 enum TIFFDecoder: OriginalDecoder {
     static let format = ImageFormat.tiff
     static let loader = "tiffload_buffer"
@@ -14,11 +15,11 @@ enum TIFFDecoder: OriginalDecoder {
             throw ImageHeader.damaged("TIFF", "its first directory has no image size")
         }
         try ImageHeader.checkSize("TIFF", width, height)
-        var header = ImageHeader(format: .tiff, width: width, height: height)
+        var header = ImageHeader(format: .tiff, encodedWidth: width, encodedHeight: height)
         header.pages = max(1, pages)
         header.orientation = picture.orientation ?? 1
         header.hasAlpha = (picture.value(277) ?? 1) > TIFFSamples.colours(picture.value(262) ?? 1)
-        // A strip, or a row of tiles, is decoded at once.
+        // A strip or a row of tiles is decoded at once.
         let rows = min(height, max(1, picture.value(323) ?? picture.value(278) ?? height))
         let samples = max(1, min(5, picture.value(277) ?? 1))
         let bits = Double(samples * min(64, picture.value(258) ?? 1))
@@ -28,7 +29,7 @@ enum TIFFDecoder: OriginalDecoder {
     }
 
     static func drawnBits(_ file: ByteReader) -> Double? {
-        // Compression: fax, LZW, Deflate under both its numbers, PackBits.
+        // The compression is fax, LZW, Deflate (which has two numbers) or PackBits.
         guard let directories = TIFFHeader(file), let compression = directories.value(259),
             [2, 3, 4, 5, 8, 32773, 32946].contains(compression)
         else { return nil }
@@ -39,12 +40,12 @@ enum TIFFDecoder: OriginalDecoder {
         guard let first = TIFFHeader(file) else { return ImageDetails() }
         let picture = first.picture { refusal($0) == nil }.directory
         var details = ImageDetails()
-        details.colourSpace =
+        details.colorSpace =
             switch picture.value(262) {
-            case 0, 1: .grey
-            case 2, 3, 6: .rgb
-            case 5: .cmyk
-            case 8, 9: .lab
+            case 0, 1: "grey"
+            case 2, 3, 6: "RGB"
+            case 5: "CMYK"
+            case 8, 9: "Lab"
             default: nil
             }
         details.bitDepth = picture.value(258) ?? 1
@@ -54,7 +55,7 @@ enum TIFFDecoder: OriginalDecoder {
         return details
     }
 
-    /// Files that libvips would misread are decoded from a changed copy (`TIFFSamples`).
+    /// A file that libvips would misread is decoded from a modified copy (`TIFFSamples`).
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 2 * count + header.heldBytes }
 
     static func open(
@@ -71,15 +72,15 @@ enum TIFFDecoder: OriginalDecoder {
         return try load(.bytes(bytes), options)
     }
 
-    /// Why the samples cannot be decoded; nil if they can. The tags are BitsPerSample, SamplesPerPixel,
-    /// PhotometricInterpretation and SampleFormat (TIFF 6.0 §19: 1 unsigned, 2 signed, 3 floats, 4 undefined, which is
-    /// taken for 1, 5 and 6 complex).
+    /// Returns the reason why the samples cannot be decoded. Returns nil if they can. The tags are BitsPerSample,
+    /// SamplesPerPixel, PhotometricInterpretation and SampleFormat (TIFF 6.0 §19: 1 for unsigned, 2 for signed, 3 for
+    /// floats, 4 for undefined samples, which are treated as unsigned, and 5 and 6 for complex samples).
     private static func refusal(_ picture: TIFFHeader) -> String? {
         let bits = picture.value(258) ?? 1
         let given = picture.value(339) ?? 1
         let kind = given == 4 ? 1 : given
         let photometric = picture.value(262) ?? 1
-        // Two that a camera's raw data has.
+        // The two values that are used for raw camera data.
         if photometric == 32_803 || photometric == 34_892 {
             return "a TIFF of a camera's raw data is not developed; convert it to RGB"
         }

@@ -1,16 +1,16 @@
 /// Reads image file directories of TIFF files (TIFF 6.0 §2), of EXIF blocks, which have the same structure, and of
-/// BigTIFF files, whose offsets and counts take eight bytes (libtiff's BigTIFF specification).
+/// BigTIFF files, which have eight-byte offsets and counts (libtiff's BigTIFF specification).
 struct TIFFHeader {
     let reader: ByteReader
     let order: ByteOrder
     let isBig: Bool
-    /// The offset of the directory that is read if no other is named: the first one, unless changed.
+    /// The offset of the directory that is read by default. This is the first directory, unless changed.
     private(set) var first: Int
 
-    /// Fails if the bytes do not begin like a TIFF file, or end within its header.
+    /// Reads the header. Returns nil if the bytes do not begin like a TIFF file or are truncated within the header.
     init?(_ reader: ByteReader) {
         guard let (order, isBig) = Self.kind(reader) else { return nil }
-        // A BigTIFF header gives the size of its offsets, which is always 8, followed by two zero bytes.
+        // A BigTIFF header contains the size of its offsets, which is always 8, followed by two zero bytes.
         if isBig, reader.uint16(4, order) != 8 || reader.uint16(6, order) != 0 { return nil }
         guard let first = isBig ? reader.uint64(8, order) : reader.uint32(4, order) else { return nil }
         self.reader = reader
@@ -33,7 +33,8 @@ struct TIFFHeader {
 
     static func isTIFF(_ reader: ByteReader) -> Bool { kind(reader) != nil }
 
-    /// The EXIF orientation in a block that starts with its TIFF header; nil if absent or not 1…8.
+    /// Returns the EXIF orientation in a block that starts with its TIFF header. Returns nil if the orientation is
+    /// missing or not 1…8.
     static func orientation(exif reader: ByteReader) -> Int? { TIFFHeader(reader)?.orientation }
 
     var orientation: Int? { value(0x0112).flatMap { (1...8).contains($0) ? $0 : nil } }
@@ -43,16 +44,17 @@ struct TIFFHeader {
     /// The size of one entry in bytes: tag (2), type (2), count (4 or 8), value or offset (4 or 8).
     var entryBytes: Int { isBig ? 20 : 12 }
 
-    /// The number of entries in a directory, and the offset of the first.
+    /// Returns the number of entries in a directory, and the offset of the first entry.
     func entries(_ directory: Int) -> (count: Int, start: Int)? {
         guard directory < reader.count else { return nil }
         let count = isBig ? reader.uint64(directory, order) : reader.uint16(directory, order)
-        // Tags are 16-bit numbers, so no valid directory has more entries than that.
+        // Tags are 16-bit numbers, so no valid directory has more entries.
         guard let count, count <= 0xFFFF else { return nil }
         return (count, directory + (isBig ? 8 : 2))
     }
 
-    /// The offsets of the directories in the chain. It ends at a missing one, and at one it has already seen (a loop).
+    /// The offsets of the directories in the chain. The chain ends at a missing directory or at a directory that has
+    /// already been visited (a loop).
     var chain: [Int] {
         var found: [Int] = []
         var seen: Set<Int> = []
@@ -67,9 +69,10 @@ struct TIFFHeader {
         return found
     }
 
-    /// The directory of the picture, with its number in the chain, or that of one whose SubIFDs (TIFF technical note 1)
-    /// have it, and its number there. That is the first directory, unless it says that it is a reduced version of
-    /// another (NewSubfileType, TIFF 6.0 §8), and a full one can be decoded.
+    /// Returns the directory of the picture and its number in the chain. If the picture is in SubIFDs (TIFF technical
+    /// note 1), returns the number of the directory that contains them, and the number of the picture there. The
+    /// picture is in the first directory, unless that directory declares itself a reduced version of another picture
+    /// (NewSubfileType, TIFF 6.0 §8) and a full version can be decoded.
     func picture(_ isReadable: (TIFFHeader) -> Bool) -> (directory: TIFFHeader, page: Int, subIFD: Int?) {
         func reduces(_ directory: Int) -> Bool { (value(254, in: directory) ?? 0) & 1 == 1 }
         guard reduces(first) else { return (self, 0, nil) }
@@ -85,14 +88,14 @@ struct TIFFHeader {
         return (self, 0, nil)
     }
 
-    /// The offset of the first entry with a tag, by default in the first directory.
+    /// Returns the offset of the first entry with a tag. Searches the first directory by default.
     func entry(_ tag: Int, in directory: Int? = nil) -> Int? {
         guard let (count, start) = entries(directory ?? first) else { return nil }
         return stride(from: start, to: start + count * entryBytes, by: entryBytes)
             .prefix { reader.uint16($0, order) != nil }.first { reader.uint16($0, order) == tag }
     }
 
-    /// A number as the file writes it.
+    /// Returns the bytes of a number in the byte order of the file.
     func bytes(_ number: Int, _ count: Int) -> [UInt8] {
         order == .big ? Bytes.bigEndian(number, count) : Bytes.littleEndian(number, count)
     }
@@ -101,10 +104,11 @@ struct TIFFHeader {
         isBig ? reader.uint64(entry + 4, order) : reader.uint32(entry + 4, order)
     }
 
-    /// The first value of an entry of whole numbers.
+    /// Returns the first value of an entry with integers.
     func value(_ tag: Int, in directory: Int? = nil) -> Int? { numbers(tag, in: directory, limit: 1).first }
 
-    /// The first values, at most `limit`, of a BYTE, SHORT, LONG, IFD, LONG8 or IFD8 entry; empty for other types.
+    /// Returns the first values of a BYTE, SHORT, LONG, IFD, LONG8 or IFD8 entry, at most `limit`. Returns an empty
+    /// array for other types.
     func numbers(_ tag: Int, in directory: Int? = nil, limit: Int) -> [Int] {
         guard let entry = entry(tag, in: directory), let count = count(entry), count > 0,
             let bytes = reader.uint16(entry + 2, order).flatMap({ [1: 1, 3: 2, 4: 4, 13: 4, 16: 8, 18: 8][$0] }),
@@ -121,7 +125,8 @@ struct TIFFHeader {
         }
     }
 
-    /// The offset of an entry's values: in the entry if they fit, else as stored there; nil if outside the file.
+    /// Returns the offset of an entry's values, which are in the entry itself if they fit. Returns nil if the offset is
+    /// outside the file.
     func place(_ entry: Int, bytes: Int) -> Int? {
         let at = entry + (isBig ? 12 : 8)
         if bytes <= (isBig ? 8 : 4) { return at }
@@ -129,7 +134,7 @@ struct TIFFHeader {
         return place.flatMap { $0 < reader.count ? $0 : nil }
     }
 
-    /// The text of an ASCII entry, at most `limit` bytes of it.
+    /// Returns the text of an ASCII entry, at most `limit` bytes.
     func text(_ tag: Int, in directory: Int? = nil, limit: Int = 128) -> String? {
         guard let entry = entry(tag, in: directory), reader.uint16(entry + 2, order) == 2, let count = count(entry),
             let place = place(entry, bytes: count)
@@ -137,7 +142,7 @@ struct TIFFHeader {
         return reader.text(place, limit: min(count, limit))
     }
 
-    /// The bytes of an entry of type UNDEFINED.
+    /// Returns the bytes of an entry of type UNDEFINED.
     func block(_ tag: Int) -> ByteReader? {
         guard let entry = entry(tag), let count = count(entry), let place = place(entry, bytes: count) else {
             return nil
@@ -145,7 +150,7 @@ struct TIFFHeader {
         return reader.part(place, count)
     }
 
-    /// The first values of a RATIONAL entry, at most `limit`; fractions with denominator 0 are left out.
+    /// Returns the first values of a RATIONAL entry, at most `limit`. Skips fractions with a denominator of 0.
     func rationals(_ tag: Int, in directory: Int? = nil, limit: Int = 3) -> [Double] {
         guard let entry = entry(tag, in: directory), reader.uint16(entry + 2, order) == 5, let count = count(entry),
             count > 0, let place = place(entry, bytes: isBig && count == 1 ? 8 : 9)

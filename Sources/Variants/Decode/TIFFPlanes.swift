@@ -1,11 +1,12 @@
 extension TIFFHeader {
-    /// Returns a copy of the file whose directory says RGB without associated alpha, so that libvips copies the samples.
+    /// Returns a copy of the file with a directory that declares RGB without associated alpha, so that libvips copies
+    /// the samples unchanged.
     ///
     /// - Parameters:
-    ///   - keepsColours: whether PhotometricInterpretation stays.
-    ///   - planes: the number of planes in tiles (PlanarConfiguration 2), or nil. Planes become one grey picture: a file has
-    ///     the tiles of all planes one after the other, as if the planes lay below each other.
-    /// - Returns: the file, and the rows from one plane to the next. nil if an entry is damaged.
+    ///   - keepsColours: whether to keep PhotometricInterpretation.
+    ///   - planes: the number of planes in tiles (PlanarConfiguration 2), or nil. The planes become a single gray
+    ///     picture: a file stores the tiles of all planes one after another, as if the planes were stacked vertically.
+    /// - Returns: the file, and the number of rows from one plane to the next; nil if an entry is damaged.
     func plain(keepsColours: Bool, planes: Int?) -> (file: PixelStorage, rows: Int)? {
         guard let (count, start) = entries(first) else { return nil }
         var rows = 0
@@ -21,9 +22,9 @@ extension TIFFHeader {
             guard let tag = reader.uint16(at, order), reader.byte(at + entryBytes - 1) != nil else { return nil }
             let number: Int
             switch (tag, planes) {
-            case (338, nil): number = 2  // Alpha that is not associated.
+            case (338, nil): number = 2  // Unassociated alpha.
             case (262, _) where !keepsColours: number = planes == nil ? 2 : 1
-            case (338, _?), (340, _?), (341, _?): continue  // ExtraSamples, and the range of all samples.
+            case (338, _?), (340, _?), (341, _?): continue  // Drop ExtraSamples and the sample ranges.
             case (257, let planes?): number = rows * planes
             case (258, _?), (339, _?): number = value(tag) ?? 1
             case (277, _?), (284, _?): number = 1
@@ -31,7 +32,7 @@ extension TIFFHeader {
                 kept.append([UInt8](reader.part(at, entryBytes).all))
                 continue
             }
-            // One LONG, or SHORT.
+            // A single LONG or SHORT value.
             let (type, size) = tag == 257 ? (4, 4) : (3, 2)
             kept.append(
                 bytes(tag, 2) + bytes(type, 2) + bytes(1, wide) + bytes(number, size)

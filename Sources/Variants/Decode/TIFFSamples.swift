@@ -1,10 +1,10 @@
 import CVips
 
-/// Reads samples of a TIFF that libvips 8.14 reads wrong. libvips copies them as stored, and this type interprets them.
+/// Decodes TIFF samples that libvips 8.14 misreads. libvips copies the stored samples, and this type interprets them.
 ///
-/// libvips takes YCbCr and ICC L*a*b* for RGB. It misreads CIE L*a*b* with alpha or in planes, planes of grey, and all planes
-/// in tiles. It divides associated alpha for RGB and grey of 8 and 16 bits only, and inverts WhiteIsZero for unsigned
-/// integers only.
+/// libvips treats YCbCr and ICC L*a*b* as RGB. It misreads CIE L*a*b* with alpha or in planes, gray in planes, and all
+/// tiled planes. It divides by associated alpha only for RGB and gray with 8 or 16 bits, and inverts WhiteIsZero only
+/// for unsigned integers.
 /// 1. TIFF 6.0: ExtraSamples (§18), ReferenceBlackWhite (§20), YCbCr (§21), CIE L*a*b* (§23).
 /// 2. Adobe Photoshop TIFF Technical Notes (2002): ICC L*a*b*.
 struct TIFFSamples {
@@ -14,14 +14,14 @@ struct TIFFSamples {
     private let colours: Int
     private let isFloat: Bool
     private let isAssociated: Bool
-    /// The sample that is alpha.
+    /// The index of the alpha sample.
     private let alpha: Int?
-    /// Whether YCbCr becomes RGB as the picture is decompressed.
+    /// Whether the decompressor converts YCbCr to RGB.
     private let isConverted: Bool
-    /// Whether each sample is a plane in tiles.
+    /// Whether each sample is a tiled plane.
     private let isStacked: Bool
 
-    /// How many samples are colours (PhotometricInterpretation).
+    /// Returns the number of color samples for a PhotometricInterpretation.
     static func colours(_ photometric: Int) -> Int {
         switch photometric {
         case 2, 6, 8, 9: 3
@@ -30,12 +30,13 @@ struct TIFFSamples {
         }
     }
 
-    /// Whether YCbCr becomes RGB as the picture is decompressed: JPEG under both its numbers, and JPEG 2000 under three.
+    /// Whether the decompressor converts YCbCr to RGB, which applies to JPEG (two compression numbers) and JPEG 2000
+    /// (three numbers).
     static func isConverted(_ picture: TIFFHeader) -> Bool {
         picture.value(262) == 6 && [6, 7, 33003, 33005, 34712].contains(picture.value(259))
     }
 
-    /// nil if libvips reads them right.
+    /// Returns nil if libvips reads the samples correctly.
     init?(_ picture: TIFFHeader) {
         self.picture = picture
         photometric = picture.value(262) ?? 1
@@ -57,9 +58,9 @@ struct TIFFSamples {
         else { return nil }
     }
 
-    /// Returns the picture with 8 or 16 bits, or floats, or nil if its directory is damaged.
+    /// Returns the picture with 8 or 16 bits, or in floats. Returns nil if the directory is damaged.
     ///
-    /// - Parameter options: the loader's arguments.
+    /// - Parameter options: the arguments of the loader.
     func image(_ options: [(String, VipsArgument)]) throws(RenderError) -> Image? {
         guard let (file, rows) = picture.plain(keepsColours: isConverted, planes: isStacked ? samples : nil) else {
             return nil
@@ -97,7 +98,7 @@ struct TIFFSamples {
         return isAssociated ? try image.dividedByAlpha() : image
     }
 
-    /// By YCbCrCoefficients and ReferenceBlackWhite, or their defaults.
+    /// Converts YCbCr using YCbCrCoefficients and ReferenceBlackWhite, or their defaults.
     private func rgb(ofYCbCr image: Image, _ most: Double) throws(RenderError) -> Image {
         let given = picture.rationals(529, limit: 3)
         let luma = given.count == 3 && given.allSatisfy { $0 > 0 } ? given : [0.299, 0.587, 0.114]
@@ -115,10 +116,11 @@ struct TIFFSamples {
         return try image.mixed(rows, rows.map { row in (0..<3).reduce(0) { $0 - row[$1] * range[2 * $1] } })
     }
 
-    /// 16 bits, without the profile, which would be one of L*a*b*.
+    /// Converts L*a*b* to 16 bits without the profile, which would be an L*a*b* profile.
     private func rgb(ofLab image: Image) throws(RenderError) -> Image {
         let (count, unit) = image.isWide ? (65536, 256.0) : (256, 1)
-        // CIE's a* and b* have a sign, ICC's an offset, and ICC's 16 bits end at 0xFF00.
+        // a* and b* are signed in CIE L*a*b*, but have an offset in ICC L*a*b*. The 16-bit range of ICC L*a*b* ends at
+        // 0xFF00.
         let lightest = image.isWide ? photometric == 9 ? 65280.0 : 65535 : 255
         let table = try Image.table(count) { value in
             let isNegative = photometric == 8 && value >= count / 2

@@ -1,43 +1,47 @@
-/// Ends a JPEG that lacks its EOI marker, so that libjpeg decodes it if its data is there and fails if it is not.
+/// Appends an EOI marker to a JPEG without one, so that libjpeg decodes the file if its data is complete and fails
+/// otherwise.
 ///
-/// libjpeg fails where a file without EOI ends, even if all of its data is there, since it reads ahead. With an EOI it
-/// fills in what is missing, and at best warns. What it does not notice by itself are whole scans that are missing: their
-/// headers tell (ITU-T T.81 §B.2.3 and §G.1.1.1).
+/// Because libjpeg reads ahead, it fails at the end of a file without EOI even if the data is complete. With EOI it
+/// fills in missing data, and at best issues a warning. It does not notice that complete scans are missing, so the scan
+/// headers are checked here (ITU-T T.81 §B.2.3 and §G.1.1.1).
 struct UnendedJPEG {
-    /// What to append, and the warnings of the decoder that mean missing pixels.
+    /// The bytes to append, and the level of decoder warnings that indicates missing pixels.
     struct Ending: Equatable {
         var bytes: [UInt8]
         /// The value of libvips' `fail_on`.
         var failOn: String
 
-        /// For a file of one sequential scan, which is decoded row by row: a warning about the last row would come
-        /// after it. These are eight bytes of ones, as many as libjpeg reads ahead. They are no valid code, and a
-        /// decoder that lacks data takes more of them than there are, and so meets the end of the file; unless what it
-        /// lacks is a part of the last two blocks (8 × 8 pixels each), which are then left as far as they are known.
+        /// The ending for a file with one sequential scan. Such a file is decoded row by row, so a warning would come
+        /// after the last row. The ending consists of eight bytes of ones, as many as libjpeg reads ahead. They are not
+        /// a valid code. A decoder that lacks data consumes more bytes than there are, and thus reaches the end of the
+        /// file. The only undetected case is missing data in the last two blocks (8 × 8 pixels each), which are then
+        /// decoded as far as possible.
         static let readAhead = Ending(
             bytes: Array(repeatElement([0xFF, 0x00], count: 8).joined()), failOn: "truncated")
-        /// For a file of several scans, which libjpeg reads to EOI before it gives the first row: it has warned by then
-        /// of data that is missing.
+        /// The ending for a file with several scans. libjpeg reads these to EOI before it returns the first row, so it
+        /// has already issued warnings about missing data.
         static let marker = Ending(bytes: [0xFF, 0xD9], failOn: "warning")
     }
 
-    /// The frame's components; empty before its header.
+    /// The components of the frame. Empty before the frame header.
     private var components: [UInt8] = []
     private var isProgressive = false
-    /// The components of the first scan.
+    /// The number of components in the first scan.
     private var inFirstScan = 0
-    /// For each coefficient of each component, how many of its lowest bits no scan has brought; nil if all are missing.
+    /// For each coefficient of each component, the number of lowest bits that no scan has provided yet. nil if all bits
+    /// are missing.
     private var missingBits: [UInt8: [Int?]] = [:]
 
     private init() {}
 
-    /// What a file needs to be decoded; nil if it has an EOI marker, or lacks scans, or codes its data in a way that
-    /// gives no warnings (arithmetic coding, lossless).
+    /// Returns the ending that the file needs in order to be decoded. Returns nil if the file has an EOI marker, lacks
+    /// scans, or uses a coding without warnings (arithmetic coding, lossless).
     static func ending(_ file: ByteReader) -> Ending? {
         if file.count < 4 || file.uint16(file.count - 2) == 0xFFD9 { return nil }
         var jpeg = UnendedJPEG()
         var isReadable = true
-        // Cameras append data after EOI. The walk only rethrows errors of its body, and this body throws none.
+        // Check for EOI in the whole file, because cameras append data after it. `forEachSegment` only rethrows errors
+        // of its body, and this body does not throw.
         let hasEnd = try? JPEGDecoder.forEachSegment(file) { marker, segment, _ in
             if marker == 0xDA {
                 isReadable = jpeg.readScan(segment)

@@ -1,4 +1,4 @@
-/// WebP. Reads the chunks (RFC 9649 §2) VP8X, VP8, VP8L, ALPH, ANMF, EXIF and ICCP.
+/// Decodes WebP. Reads the chunks (RFC 9649 §2) VP8X, VP8, VP8L, ALPH, ANMF, EXIF and ICCP.
 enum WebPDecoder: OriginalDecoder {
     static let format = ImageFormat.webp
     static let loader = "webpload_buffer"
@@ -16,7 +16,7 @@ enum WebPDecoder: OriginalDecoder {
     }
 
     static func details(_ file: ByteReader) -> ImageDetails {
-        var details = ImageDetails(colourSpace: .rgb, bitDepth: 8)
+        var details = ImageDetails(colorSpace: "RGB", bitDepth: 8)
         guard file.matches("VP8X", at: 12) else { return details }
         forEachChunk(file) { type, _, data in
             switch type {
@@ -37,11 +37,11 @@ enum WebPDecoder: OriginalDecoder {
         [("scale", .double(1 / Double(shrink))), ("n", .int(frames))]
     }
 
-    /// The decoded frame and the canvas, of four bands each.
+    /// The decoded frame and the canvas, with four bands each.
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int {
-        // libvips shrinks no animation.
+        // libvips does not shrink animations.
         let shrink = header.pages > 1 ? 1 : shrink
-        return count + header.heldBytes + 8 * (header.width / shrink + 1) * (header.height / shrink + 1)
+        return count + header.heldBytes + 8 * (header.encodedWidth / shrink + 1) * (header.encodedHeight / shrink + 1)
     }
 
     static func drawnBits(_ file: ByteReader) -> Double? {
@@ -50,24 +50,24 @@ enum WebPDecoder: OriginalDecoder {
         return isLossless ? 4 : nil
     }
 
-    /// libvips' loader returns the frames of an animation at full size, whatever scale is requested.
+    /// The loader of libvips returns the frames of an animation at full size, whatever scale is requested.
     static func accepts(_ image: Image, for header: ImageHeader, shrink: Int, frames: Int) -> Bool {
-        image.width == header.width && image.height == header.height
-            || isSize(of: image, header.width, header.height, shrink: shrink, frames: frames)
+        image.width == header.encodedWidth && image.height == header.encodedHeight
+            || isSize(of: image, header.encodedWidth, header.encodedHeight, shrink: shrink, frames: frames)
     }
 
-    /// All pixels of a lossless picture, or the same of its alpha, whatever the size asked for.
+    /// The bytes per pixel of a lossless picture or of its alpha, which are decoded completely at every requested size.
     private static let heldBytesPerPixel = 8.0
 
     private static func extended(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
         guard let flags = reader.byte(20), let width = reader.uint24(24, .little),
             let height = reader.uint24(27, .little)
         else { throw ImageHeader.damaged("WebP", "its VP8X chunk is cut short") }
-        // RFC 9649 §2.7.1 requires the product to fit in 32 bits.
+        // RFC 9649 §2.7.1 requires that the product fits in 32 bits.
         guard (width + 1) * (height + 1) < 1 << 32 else {
             throw ImageHeader.damaged("WebP", "its size is \(width + 1) × \(height + 1)")
         }
-        var header = ImageHeader(format: .webp, width: width + 1, height: height + 1)
+        var header = ImageHeader(format: .webp, encodedWidth: width + 1, encodedHeight: height + 1)
         header.hasAlpha = flags & 0x10 != 0
         let isAnimated = flags & 0x02 != 0
         var (frames, chunks) = (0, 0)
@@ -88,7 +88,7 @@ enum WebPDecoder: OriginalDecoder {
         }
         try HeaderParts.check("WebP", chunks, "chunks", most: HeaderParts.chunks)
         header.pages = isAnimated ? max(1, frames) : 1
-        // What the frames of an animation are is not looked at.
+        // The frames of an animation are not examined.
         header.hold(bytesPerPixel: isHeld || isAnimated ? heldBytesPerPixel : 0)
         return header
     }
@@ -107,18 +107,18 @@ enum WebPDecoder: OriginalDecoder {
         }
     }
 
-    /// Size and alpha from the image data itself: RFC 6386 §9.1 (VP8), RFC 9649 §3.4 (VP8L).
+    /// Reads the size and alpha from the image data: RFC 6386 §9.1 (VP8), RFC 9649 §3.4 (VP8L).
     private static func bitstream(_ reader: ByteReader, at offset: Int) -> ImageHeader? {
         let data = offset + 8
         if reader.matches("VP8 ", at: offset), reader.matches([0x9D, 0x01, 0x2A], at: data + 3),
             let width = reader.uint16(data + 6, .little), let height = reader.uint16(data + 8, .little),
             width & 0x3FFF > 0, height & 0x3FFF > 0
         {
-            return ImageHeader(format: .webp, width: width & 0x3FFF, height: height & 0x3FFF)
+            return ImageHeader(format: .webp, encodedWidth: width & 0x3FFF, encodedHeight: height & 0x3FFF)
         }
         if reader.matches("VP8L", at: offset), reader.byte(data) == 0x2F, let bits = reader.uint32(data + 1, .little) {
             return ImageHeader(
-                format: .webp, width: (bits & 0x3FFF) + 1, height: (bits >> 14 & 0x3FFF) + 1,
+                format: .webp, encodedWidth: (bits & 0x3FFF) + 1, encodedHeight: (bits >> 14 & 0x3FFF) + 1,
                 hasAlpha: bits >> 28 & 1 == 1)
         }
         return nil

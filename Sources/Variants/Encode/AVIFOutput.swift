@@ -1,7 +1,7 @@
-/// AVIF through libheif's AV1 encoder.
+/// Encodes AVIF with libheif's AV1 encoder.
 ///
-/// Below quality 90, chroma has half the resolution unless that would lose detail (`PixelLook`). Files
-/// hold luma and chroma, never RGB, so `lossless` still leaves their rounding errors: 1 of 255 in a few pixels.
+/// Below quality 90, chroma is stored at half the resolution unless that would lose detail (`PixelLook`). Files store
+/// luma and chroma, never RGB, so even `lossless` has their rounding errors: 1 of 255 in a few pixels.
 struct AVIFOutput: OutputEncoder {
     static let format = ImageFormat.avif
     static let summary = "AVIF; `lossless` keeps every value within 1 of 255."
@@ -9,8 +9,8 @@ struct AVIFOutput: OutputEncoder {
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 70
     static let hasChroma = true
-    /// Against 0, 2 saves 12 % of the bytes at equal scores for six times the CPU; libvips' default of 4 saves hardly more
-    /// for fifty times (docs/benchmarks.md).
+    /// Compared with effort 0, effort 2 saves 12 % of the bytes at equal scores for six times the CPU time. libvips'
+    /// default of 4 saves hardly more for fifty times the CPU time (docs/benchmarks.md).
     static let efforts: DefaultEfforts? = DefaultEfforts(quick: 0, thorough: 2)
     static let saver: String? = "heifsave_target"
     static let packages = (debian12: "libvips42 with libheif1", debian13: "libheif-plugin-aomenc")

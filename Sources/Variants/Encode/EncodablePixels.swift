@@ -1,4 +1,5 @@
-/// Finished pixels, ready to be encoded: 8 bits, 3 bands or 4 with alpha, rows without padding.
+/// Finished pixels that are ready to be encoded: 8 bits per sample, three bands or four with alpha, and rows without
+/// padding.
 struct EncodablePixels: Sendable {
     /// One frame, or all frames of an animation, stacked vertically.
     let storage: PixelStorage
@@ -6,7 +7,7 @@ struct EncodablePixels: Sendable {
     /// The height of one frame.
     let height: Int
     let bands: Int
-    /// nil for a still picture.
+    /// The frame durations and loop count. nil for a still picture.
     var timing: FrameTiming?
 
     var frameCount: Int { timing?.delays.count ?? 1 }
@@ -16,19 +17,21 @@ struct EncodablePixels: Sendable {
         return UnsafeRawBufferPointer(rebasing: storage.bytes[(index * size)..<((index + 1) * size)])
     }
 
-    /// All frames as one libvips image, without metadata and not shared: the caller may set some.
+    /// Returns all frames as one libvips image without metadata. The image is not shared, so the caller may set
+    /// metadata.
     func image() throws(RenderError) -> Image {
         try Image(storage, width: width, height: height * frameCount, bands: bands)
             .labelled(bands < 3 ? "b-w" : "srgb")
     }
 
-    /// The bytes in ranges of at most 65,536 pixels. Code that visits every pixel checks for cancellation between them.
+    /// The ranges of the bytes, with at most 65,536 pixels each. Code that visits every pixel checks for cancellation
+    /// between ranges.
     var runs: some Sequence<Range<Int>> {
         let (count, length) = (storage.count, bands << 16)
         return stride(from: 0, to: count, by: length).lazy.map { $0..<min(count, $0 + length) }
     }
 
-    /// Whether at most an eighth of the pixels are partly transparent, as when a shape was cut out.
+    /// Whether at most one eighth of the pixels are partly transparent, as in a cut-out shape.
     func hasPlainAlpha(_ control: RenderControl) throws(RenderError) -> Bool {
         if bands < 4 { return false }
         let from = storage.bytes
@@ -42,7 +45,8 @@ struct EncodablePixels: Sendable {
         return between * 8 <= storage.count / 4
     }
 
-    /// Drops the alpha band if it is opaque everywhere: files get smaller, and a format without alpha will do.
+    /// Returns the pixels without the alpha band if all pixels are opaque. Files then become smaller, and formats
+    /// without alpha can be used.
     func droppingOpaqueAlpha(_ control: RenderControl) throws(RenderError) -> EncodablePixels {
         if bands < 4 { return self }
         let from = storage.bytes
@@ -68,8 +72,8 @@ struct EncodablePixels: Sendable {
 }
 
 struct FrameTiming: Sendable, Hashable {
-    /// How long each frame is shown, in milliseconds, ≥ 0; one value per frame.
+    /// The duration of each frame in milliseconds. Never negative.
     var delays: [Int]
-    /// The total number of times the animation plays; 0 means forever.
+    /// The number of times that the animation plays. 0 means forever.
     var loops: Int
 }

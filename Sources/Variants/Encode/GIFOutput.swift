@@ -1,13 +1,13 @@
-/// GIF through libimagequant and cgif, still or animated.
+/// Encodes still and animated GIFs with libimagequant and cgif.
 ///
-/// Up to 256 colours (255 if a pixel is transparent) are kept exactly; of more, libimagequant picks a palette and
-/// dithers. Alpha of 128 or more becomes opaque, less becomes transparent.
+/// Up to 256 colors (255 if a pixel is transparent) are preserved exactly. If there are more colors, libimagequant
+/// chooses a palette and dithers. Alpha values of at least 128 become opaque, and lower values become transparent.
 struct GIFOutput: OutputEncoder {
     static let format = ImageFormat.gif
     static let summary = "GIF, also animated (`frames:all`); at most 256 colours, alpha becomes all or nothing."
     static let example = "gif"
     static let losslessness = Losslessness.neverWithoutQuality
-    /// The format cannot store EXIF, and programs ignore a profile in it.
+    /// The format cannot store EXIF, and programs ignore ICC profiles in GIF files.
     static let holds: KeptMetadata = [.copyright, .position, .xmp]
     static let saver: String? = "gifsave_target"
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { 140 }
@@ -27,9 +27,9 @@ struct GIFOutput: OutputEncoder {
 }
 
 extension GIFOutput {
-    /// Delays in milliseconds as a file holds them, in whole hundredths of a second: from 2, since browsers show a frame
-    /// of less for 100 ms, to 65,535. What rounding adds or leaves over is taken from or given to the next frame, so that
-    /// all frames together last as long as they should.
+    /// Returns delays in milliseconds as a file can store them: in hundredths of a second, 2…65,535. The minimum is 2
+    /// because browsers show shorter frames for 100 ms. The rounding error of each frame is carried over to the next,
+    /// so that the total duration is right.
     static func written(_ delays: [Int]) -> [Int] {
         var owed = 0
         return delays.map { delay in
@@ -43,8 +43,9 @@ extension GIFOutput {
 }
 
 extension KeptBlobs {
-    /// Inserts XMP as an application extension before the trailer (XMP part 3 §1.1.2). It is not split into sub-blocks:
-    /// whatever lengths a reader takes its bytes for, the 256 descending bytes that follow lead it to the terminator.
+    /// Returns the file with XMP inserted as an application extension before the trailer (XMP part 3 §1.1.2). The XMP
+    /// is not split into sub-blocks. A reader that interprets bytes of the text as lengths still reaches the
+    /// terminator, because 256 descending bytes follow the text.
     func inserted(intoGIF gif: [UInt8]) -> [UInt8] {
         guard let xmp, gif.last == 0x3B else { return gif }
         let head: [UInt8] = [0x21, 0xFF, 11] + [UInt8]("XMP DataXMP".utf8)

@@ -1,8 +1,9 @@
-/// JPEG through libjpeg-turbo.
+/// Encodes JPEG with libjpeg-turbo.
 ///
-/// Huffman tables are made for each picture, which saves 4 to 12 % (docs/benchmarks.md). Below quality 90, chroma has half
-/// the resolution, as libvips and libjpeg's own programs choose, unless that would lose detail (`PixelLook`). Trellis quantisation
-/// and other tables need mozjpeg, which Debian's libvips does not have.
+/// Huffman tables are optimized for each picture, which saves 4 to 12 % (docs/benchmarks.md). Below quality 90, chroma
+/// is stored at half the resolution, as in libvips and libjpeg's own programs, unless that would lose detail
+/// (`PixelLook`). Trellis quantization and other quantization tables need mozjpeg, which Debian's libvips does not
+/// include.
 struct JPEGOutput: OutputEncoder {
     static let format = ImageFormat.jpeg
     static let summary = "JPEG; alpha is flattened onto the last `background`, else white."
@@ -10,7 +11,7 @@ struct JPEGOutput: OutputEncoder {
     static let losslessness = Losslessness.never
     static let canBeProgressive = true
     static let hasChroma = true
-    /// The saver writes as it goes, a progressive file once per scan.
+    /// The encoder writes while it encodes. It writes a progressive file once per scan.
     static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
     static let saver: String? = "jpegsave_target"
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { output.isProgressive ? 10 : 5 }
@@ -30,9 +31,11 @@ struct JPEGOutput: OutputEncoder {
 }
 
 extension KeptBlobs {
-    /// Inserts APP1 (EXIF, XMP) and APP2 (ICC, in parts of at most 65,519 bytes) after SOI and JFIF's APP0.
+    /// Returns the file with APP1 (EXIF, XMP) and APP2 segments (ICC, in parts of at most 65,519 bytes) inserted after
+    /// SOI and JFIF's APP0.
     ///
-    /// Metadata too long for a segment (64 KiB) is left out. See Exif 2.32 §4.7.2, XMP part 3 §1.1.3, ICC.1 annex B.4.
+    /// Omits metadata that is too long for a segment (64 KiB). See Exif 2.32 §4.7.2, XMP part 3 §1.1.3, ICC.1 annex
+    /// B.4.
     func inserted(intoJPEG jpeg: [UInt8]) -> [UInt8] {
         guard !isEmpty, jpeg.count > 4 else { return jpeg }
         var segments: [UInt8] = []

@@ -5,25 +5,27 @@ struct JXLOutput: OutputEncoder {
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 79
     static let choosesLossless = true
-    /// Against 3, 5 saves a seventh of the bytes for twice the CPU; libjxl's default of 7 saves no more (docs/benchmarks.md).
+    /// Compared with effort 3, effort 5 saves a seventh of the bytes for twice the CPU time. libjxl's default of 7
+    /// saves no more (docs/benchmarks.md).
     static let efforts: DefaultEfforts? = DefaultEfforts(quick: 3, thorough: 5)
-    /// Few programs show JPEG XL.
+    /// Few programs can show JPEG XL.
     static let keepsOriginals = false
-    /// libjxl needs 23 bytes for each sample of a pixel, and a picture too large for the worker's memory should still
-    /// reach the client, in another format.
+    /// libjxl needs 23 bytes per sample of a pixel. A picture that is too large for the worker's memory is therefore
+    /// negotiated in a different format.
     static let largestNegotiated = 8_000_000
     static let saver: String? = "jxlsave_target"
     static let packages = JXLDecoder.packages
 
-    /// Below this, libvips requests a distance beyond libjxl's maximum of 25, and libjxl then uses a fine one instead.
+    /// The minimum quality. Below this value, libvips requests a distance beyond libjxl's maximum of 25, and libjxl
+    /// then uses a small distance instead.
     private static let lowestQuality = 5
 
-    /// The least effort that libvips passes on.
+    /// The minimum effort that libvips passes on.
     private static let leastEffort = 3
 
-    /// Rejects a picture that may not fit in memory: libjxl 0.7 does not check its allocations and corrupts the heap if
-    /// one fails. Measured from 1 to 50 megapixels it needs 22 bytes a sample, 25.4 if lossless; at efforts of 8 and 9 up to
-    /// 95 bytes, 31 and 57 if lossless.
+    /// Throws if the picture may not fit in memory. libjxl 0.7 does not check its allocations and corrupts the heap if
+    /// one fails. Measured from 1 to 50 megapixels, it needs 22 bytes per sample, or 25.4 for lossless files. At
+    /// efforts 8 and 9 it needs up to 95 bytes per sample, or 31 and 57 for lossless files.
     private func checkMemory(_ pixels: EncodablePixels) throws(RenderError) {
         let samples = pixels.width * pixels.height * pixels.bands
         let perSample =
@@ -63,12 +65,13 @@ struct JXLOutput: OutputEncoder {
 }
 
 extension KeptBlobs {
-    /// Wraps a bare codestream in a container with EXIF and XMP (ISO/IEC 18181-2 §9), if there is either.
+    /// Returns a bare codestream in a container with EXIF and XMP (ISO/IEC 18181-2 §9). Returns the codestream
+    /// unchanged if EXIF and XMP are both nil.
     func wrapped(jxl codestream: [UInt8]) -> [UInt8] {
         guard exif != nil || xmp != nil, codestream.starts(with: [0xFF, 0x0A]) else { return codestream }
         var file = Bytes.box("JXL ", [0x0D, 0x0A, 0x87, 0x0A])
         file += Bytes.box("ftyp", [UInt8]("jxl ".utf8) + [0, 0, 0, 0] + [UInt8]("jxl ".utf8))
-        // The four bytes before EXIF give the offset of its TIFF header.
+        // The four bytes before the EXIF data are the offset of its TIFF header.
         if let tiff { file += Bytes.box("Exif", [0, 0, 0, 0] + tiff) }
         if let xmp { file += Bytes.box("xml ", xmp) }
         return file + Bytes.box("jxlc", codestream)

@@ -1,206 +1,151 @@
-/// Metadata in AVIF files (ISO/IEC 14496-12 §8.11 and §12.1.5, 23008-12 §6.5.5, §9.3 and annex A).
+/// Inserts metadata into AVIF files (ISO/IEC 14496-12 §8.11 and §12.1.5, 23008-12 §6.5.5, §9.3 and annex A).
 ///
-/// libheif's files hold one picture, possibly with alpha, described by a `meta` box before the data. A profile becomes
-/// a property of the primary item; EXIF and XMP become separate items, whose data is appended to the file. Because the
-/// `meta` box grows, all offsets after it are adjusted.
+/// The files that libheif writes contain one picture, possibly with alpha, and a `meta` box before the data. A profile
+/// becomes a property of the primary item. EXIF and XMP become separate items, and their data is appended to the file.
+/// The `meta` box grows, so all offsets after it are adjusted. libvips is not used for this because it writes profiles
+/// and XMP only together with EXIF that it has created or changed, with a resolution, sizes and versions that the
+/// original does not have.
 extension KeptBlobs {
-    /// Throws `encodingFailed` if the file is not laid out as libheif writes it.
+    /// Returns the file with the metadata. Throws `encodingFailed` if the structure of the file differs from what
+    /// libheif writes.
     func inserted(intoAVIF file: [UInt8]) throws(RenderError) -> [UInt8] {
         if isEmpty { return file }
-        do {
-            return try AVIFMetadata(file).adding(self)
-        } catch {
-            throw RenderError(.encodingFailed, "metadata cannot be put into the AVIF file; leave out `keep=`")
-        }
+        if let changed = file.withUnsafeBytes({ AVIFMetadata(ByteReader($0))?.adding(self) }) { return changed }
+        throw RenderError(.encodingFailed, "metadata cannot be put into the AVIF file; leave out `keep=`")
     }
 }
 
 private struct AVIFMetadata {
-    private struct Unexpected: Error {}
-    private typealias Box = (type: String, bytes: ArraySlice<UInt8>)
+    private typealias Item = (type: String, data: [UInt8])
 
-    private let file: [UInt8]
-    private let top: [Box]
-    /// The children of `meta`, in file order.
-    private let meta: [Box]
+    private let file: ByteReader
+    /// The box that describes the picture.
+    private let meta: HEIFHeader.Box
+    private let children: [HEIFHeader.Box]
+    /// The IDs of the primary item and of the first new item.
+    private let (primary, firstID): (Int, Int)
 
-    init(_ file: [UInt8]) throws {
-        self.file = file
-        top = try Self.boxes(file[...])
-        guard let meta = top.first(where: { $0.type == "meta" }) else { throw Unexpected() }
-        self.meta = try Self.boxes(meta.bytes.dropFirst(12))
+    init?(_ file: ByteReader) {
+        guard let meta = HEIFHeader.boxes(file).first(where: { $0.type == "meta" }),
+            let primary = HEIFHeader.primaryItem(meta.data.part(4)),
+            let items = HEIFHeader.child("iinf", of: meta.data.part(4)), items.byte(0) == 0
+        else { return nil }
+        let ids = HEIFHeader.boxes(items.part(6)).map { $0.data.byte(0) == 2 ? $0.data.uint16(4) : nil }
+        guard !ids.contains(nil) else { return nil }
+        (self.file, self.meta, self.primary) = (file, meta, primary)
+        children = Array(HEIFHeader.boxes(meta.data.part(4)))
+        firstID = ids.compactMap(\.self).reduce(0, max) + 1
     }
 
-    func adding(_ kept: KeptBlobs) throws -> [UInt8] {
-        let primary = try number(child("pitm").bytes, at: 12, 2)
-        var items: [(type: String, data: [UInt8])] = []
-        // The four bytes before EXIF give the offset of its TIFF header.
+    /// Returns the file with the metadata. Returns nil if the structure of the file differs from what libheif writes.
+    func adding(_ kept: KeptBlobs) -> [UInt8]? {
+        var items: [Item] = []
+        // The four bytes before the EXIF data are the offset of its TIFF header.
         if let tiff = kept.tiff { items.append(("Exif", [0, 0, 0, 0] + tiff)) }
         if let xmp = kept.xmp { items.append(("mime", xmp)) }
+        var boxes = children.map(\.type)
+        if !items.isEmpty, !boxes.contains("iref") { boxes.append("iref") }
 
-        // `iloc` comes last: its offsets depend on the length of everything else, whereas its own length does not.
-        var children: [[UInt8]] = []
-        let firstID = try itemIDs().reduce(0, max) + 1
-        for box in meta {
-            switch box.type {
-            case "iinf": children.append(try itemInfos(box.bytes, adding: items, firstID))
-            case "iref": children.append(try references(Array(box.bytes), adding: items.count, firstID, to: primary))
-            case "iprp": children.append(try properties(box.bytes, adding: kept.profile, to: primary))
-            default: children.append(Array(box.bytes))
+        func meta(movedBy growth: Int) -> [UInt8]? {
+            var body = [UInt8](self.meta.data.part(0, 4).all)
+            for (index, type) in boxes.enumerated() {
+                let data = index < children.count ? children[index].data : nil
+                let box: [UInt8]? =
+                    switch type {
+                    case "iinf": data.flatMap { itemInfos($0, adding: items) }
+                    case "iref": references(data, adding: items.count)
+                    case "iprp": data.flatMap { properties($0, adding: kept.profile) }
+                    case "iloc": data.flatMap { locations($0, movedBy: growth, adding: items) }
+                    default: data.map { [UInt8]($0.all) }
+                    }
+                guard let box else { return nil }
+                body += Bytes.box(type, box)
             }
+            return Bytes.box("meta", body)
         }
-        if !items.isEmpty, !meta.contains(where: { $0.type == "iref" }) {
-            let empty = Bytes.box("iref", [0, 0, 0, 0])
-            children.append(try references(empty, adding: items.count, firstID, to: primary))
-        }
-        guard let at = meta.firstIndex(where: { $0.type == "iloc" }),
-            let metaAt = top.firstIndex(where: { $0.type == "meta" })
-        else { throw Unexpected() }
-        let oldEnd = top[metaAt].bytes.endIndex
-        let growth =
-            12 + children.map(\.count).reduce(0, +) + (try locationBytes()) * items.count - top[metaAt].bytes.count
-        children[at] = try locations(
-            meta[at].bytes, movedBy: growth, from: oldEnd, adding: items.map(\.data.count), firstID,
-            at: file.count + growth + 8)
-        let grown = Bytes.box("meta", Array(top[metaAt].bytes.dropFirst(8).prefix(4)) + children.flatMap { $0 })
+        // The length of the new box does not depend on the offsets.
+        let length = self.meta.end - self.meta.start
+        guard let grown = meta(movedBy: 0), let new = meta(movedBy: grown.count - length) else { return nil }
         let data = items.isEmpty ? [] : Bytes.box("mdat", items.flatMap(\.data))
-        return file[..<top[metaAt].bytes.startIndex] + grown + file[oldEnd...] + data
+        let before = [UInt8](file.part(0, self.meta.start).all)
+        return before + new + [UInt8](file.part(self.meta.end).all) + data
     }
 
-    // MARK: The parts of `meta`
-
-    private func itemIDs() throws -> [Int] {
-        try Self.boxes(child("iinf").bytes.dropFirst(14)).map { box in
-            guard box.type == "infe", try number(box.bytes, at: 8, 1) == 2 else { throw Unexpected() }
-            return try number(box.bytes, at: 12, 2)
-        }
-    }
-
-    /// `iinf` of version 0 with one more entry (`infe`, version 2) for each item.
-    private func itemInfos(
-        _ box: ArraySlice<UInt8>, adding items: [(type: String, data: [UInt8])], _ firstID: Int
-    ) throws -> [UInt8] {
-        guard try number(box, at: 8, 1) == 0 else { throw Unexpected() }
-        var body = Bytes.bigEndian(0) + Bytes.bigEndian(try number(box, at: 12, 2) + items.count, 2) + box.dropFirst(14)
+    /// Returns `iinf` (version 0) with an additional entry (`infe`, version 2) for each item.
+    private func itemInfos(_ box: ByteReader, adding items: [Item]) -> [UInt8]? {
+        guard let count = box.uint16(4) else { return nil }
+        var body = Bytes.bigEndian(0) + Bytes.bigEndian(count + items.count, 2) + box.part(6).all
         for (index, item) in items.enumerated() {
             var entry: [UInt8] = [2, 0, 0, 0] + Bytes.bigEndian(firstID + index, 2) + [0, 0]
             entry += [UInt8](item.type.utf8) + [0]
             if item.type == "mime" { entry += [UInt8]("application/rdf+xml\0".utf8) }
             body += Bytes.box("infe", entry)
         }
-        return Bytes.box("iinf", body)
+        return body
     }
 
-    /// `iref` with one more `cdsc` (content description) reference for each item.
-    private func references(_ box: [UInt8], adding count: Int, _ firstID: Int, to primary: Int) throws -> [UInt8] {
-        guard try number(box[...], at: 8, 1) == 0 else { throw Unexpected() }
-        var body = Array(box.dropFirst(8))
-        for index in 0..<count {
+    /// Returns `iref`, which may be missing in the file, with an additional `cdsc` (content description) reference for
+    /// each item.
+    private func references(_ box: ByteReader?, adding count: Int) -> [UInt8]? {
+        let body = box.map { [UInt8]($0.all) } ?? [0, 0, 0, 0]
+        guard body.first == 0 else { return nil }
+        return (0..<count).reduce(into: body) { body, index in
             body += Bytes.box(
                 "cdsc", Bytes.bigEndian(firstID + index, 2) + Bytes.bigEndian(1, 2) + Bytes.bigEndian(primary, 2))
         }
-        return Bytes.box("iref", body)
     }
 
-    /// `iprp` with one more `colr` property, associated with the primary item.
-    private func properties(
-        _ box: ArraySlice<UInt8>, adding profile: [UInt8]?, to primary: Int
-    ) throws -> [UInt8] {
-        guard let profile else { return Array(box) }
-        var body: [UInt8] = []
-        var index = 0
-        for part in try Self.boxes(box.dropFirst(8)) {
-            if part.type == "ipco" {
-                index = try Self.boxes(part.bytes.dropFirst(8)).count + 1
-                body += Bytes.box(
-                    "ipco",
-                    Array(part.bytes.dropFirst(8)) + Bytes.box("colr", [UInt8]("prof".utf8) + profile))
-            } else {
-                // Version 0 with flags 0 means item IDs of two bytes and property indexes of seven bits.
-                guard part.type == "ipma", try number(part.bytes, at: 8, 4) == 0, (1...127).contains(index) else {
-                    throw Unexpected()
-                }
-                var associations = Array(part.bytes.dropFirst(8).prefix(8))
-                var at = 16
-                for _ in 0..<(try number(part.bytes, at: 12, 4)) {
-                    let (item, count) = (try number(part.bytes, at: at, 2), try number(part.bytes, at: at + 2, 1))
-                    let isPrimary = item == primary
-                    let listed = part.bytes.dropFirst(at + 3).prefix(count)
-                    associations += Bytes.bigEndian(item, 2) + [UInt8(count + (isPrimary ? 1 : 0))] + listed
-                    if isPrimary { associations.append(UInt8(index)) }
-                    at += 3 + count
-                }
-                body += Bytes.box("ipma", associations)
-            }
+    /// Returns `iprp` with an additional `colr` property that is associated with the primary item.
+    private func properties(_ box: ByteReader, adding profile: [UInt8]?) -> [UInt8]? {
+        guard let profile else { return [UInt8](box.all) }
+        // Version 0 with flags 0 means two-byte item IDs and seven-bit property indexes.
+        guard let container = HEIFHeader.child("ipco", of: box), let table = HEIFHeader.child("ipma", of: box),
+            table.uint32(0) == 0
+        else { return nil }
+        let index = HEIFHeader.boxes(container).reduce(1) { count, _ in count + 1 }
+        guard index < 128 else { return nil }
+        let associations = HEIFHeader.associations(box)
+        var entries: [UInt8] = [0, 0, 0, 0] + Bytes.bigEndian(associations.count)
+        for (item, indexes) in associations {
+            let listed = indexes.map { UInt8($0 >> 8 & 0x80 | $0 & 0x7F) } + (item == primary ? [UInt8(index)] : [])
+            entries += Bytes.bigEndian(item, 2) + [UInt8(listed.count)] + listed
         }
-        return Bytes.box("iprp", body)
+        let colour = Bytes.box("colr", [UInt8]("prof".utf8) + profile)
+        return Bytes.box("ipco", container.all + colour) + Bytes.box("ipma", entries)
     }
 
-    /// The size of an `iloc` entry with one extent, in bytes: version 0 or 1, four-byte offsets and lengths.
-    private func locationBytes() throws -> Int {
-        let box = try child("iloc").bytes
-        let version = try number(box, at: 8, 1)
-        guard version <= 1, try number(box, at: 12, 1) == 0x44 else { throw Unexpected() }
-        return try (version == 1 ? 8 : 6) + (number(box, at: 13, 1) >> 4) + 8
-    }
-
-    private func locations(
-        _ box: ArraySlice<UInt8>, movedBy growth: Int, from end: Int, adding lengths: [Int], _ firstID: Int,
-        at start: Int
-    ) throws -> [UInt8] {
-        let version = try number(box, at: 8, 1)
-        let baseBytes = try number(box, at: 13, 1) >> 4
-        guard try number(box, at: 13, 1) & 15 == 0 else { throw Unexpected() }
-        let count = try number(box, at: 14, 2)
-        var body = Array(box.dropFirst(8).prefix(6)) + Bytes.bigEndian(count + lengths.count, 2)
-        var at = 16
+    /// Returns `iloc` with all offsets after `meta` adjusted, and with the locations of the new items in a box at the
+    /// end of the file.
+    private func locations(_ box: ByteReader, movedBy growth: Int, adding items: [Item]) -> [UInt8]? {
+        // The expected layout is: four-byte offsets and lengths, four-byte or no bases, and no extent indexes.
+        guard let version = box.byte(0), version <= 1, box.byte(4) == 0x44, let sizes = box.byte(5),
+            sizes == 0x40 || sizes == 0, let count = box.uint16(6)
+        else { return nil }
+        let baseBytes = Int(sizes >> 4)
+        var body = box.part(0, 6).all + Bytes.bigEndian(count + items.count, 2)
+        var at = 8
         for _ in 0..<count {
             let head = version == 1 ? 6 : 4
-            let isInFile = version == 0 ? true : try number(box, at: at + 2, 2) & 15 == 0
-            let base = try number(box, at: at + head, baseBytes)
-            let extents = try number(box, at: at + head + baseBytes, 2)
-            body += box.dropFirst(at).prefix(head + baseBytes + 2)
+            let method = version == 0 ? 0 : box.uint16(at + 2)
+            guard let method, let base = baseBytes == 0 ? 0 : box.uint32(at + head),
+                let extents = box.uint16(at + head + baseBytes)
+            else { return nil }
+            body += box.part(at, head + baseBytes + 2).all
             at += head + baseBytes + 2
             for _ in 0..<extents {
-                let offset = try number(box, at: at, 4)
-                let moves = isInFile && base + offset >= end
-                body += Bytes.bigEndian(offset + (moves ? growth : 0)) + box.dropFirst(at + 4).prefix(4)
+                guard let offset = box.uint32(at), box.byte(at + 7) != nil else { return nil }
+                let moves = method & 15 == 0 && base + offset >= meta.end
+                body += Bytes.bigEndian(offset + (moves ? growth : 0)) + box.part(at + 4, 4).all
                 at += 8
             }
         }
-        var offset = start
-        for (index, length) in lengths.enumerated() {
+        var offset = file.count + growth + 8
+        for (index, item) in items.enumerated() {
             body += Bytes.bigEndian(firstID + index, 2) + (version == 1 ? [0, 0] : []) + [0, 0]
             body += [UInt8](repeating: 0, count: baseBytes) + [0, 1]
-            body += Bytes.bigEndian(offset) + Bytes.bigEndian(length)
-            offset += length
+            body += Bytes.bigEndian(offset) + Bytes.bigEndian(item.data.count)
+            offset += item.data.count
         }
-        return Bytes.box("iloc", body)
-    }
-
-    // MARK: Reading and writing boxes
-
-    private func child(_ type: String) throws -> Box {
-        guard let box = meta.first(where: { $0.type == type }) else { throw Unexpected() }
-        return box
-    }
-
-    private func number(_ bytes: ArraySlice<UInt8>, at offset: Int, _ count: Int) throws -> Int {
-        let part = bytes.dropFirst(offset).prefix(count)
-        guard part.count == count else { throw Unexpected() }
-        return part.reduce(0) { $0 << 8 | Int($1) }
-    }
-
-    private static func boxes(_ bytes: ArraySlice<UInt8>) throws -> [Box] {
-        var result: [Box] = []
-        var at = bytes.startIndex
-        while at < bytes.endIndex {
-            guard bytes.endIndex - at >= 8 else { throw Unexpected() }
-            let size = bytes[at..<(at + 4)].reduce(0) { $0 << 8 | Int($1) }
-            guard size >= 8, size <= bytes.endIndex - at else { throw Unexpected() }
-            result.append((String(decoding: bytes[(at + 4)..<(at + 8)], as: UTF8.self), bytes[at..<(at + size)]))
-            at += size
-        }
-        return result
+        return body
     }
 }

@@ -1,6 +1,7 @@
-/// The metadata an output keeps, in its standard encodings: EXIF (with or without its `Exif\0\0` prefix), ICC, XMP.
+/// The metadata that an output keeps, in its standard encodings: EXIF (with or without its `Exif\0\0` prefix), ICC and
+/// XMP.
 ///
-/// Each output inserts it into files of its own format; the code for that is in the output's file.
+/// Each output format inserts the metadata into its own files. The code is in the file of the output.
 struct KeptBlobs: Sendable, Hashable {
     var exif: [UInt8]?
     var profile: [UInt8]?
@@ -10,14 +11,15 @@ struct KeptBlobs: Sendable, Hashable {
 
     static let exifPrefix = [UInt8]("Exif\0\0".utf8)
 
-    /// EXIF, starting at its TIFF header.
+    /// The EXIF data, starting at its TIFF header.
     var tiff: [UInt8]? {
         exif.map { $0.starts(with: Self.exifPrefix) ? [UInt8]($0.dropFirst(Self.exifPrefix.count)) : $0 }
     }
 
-    /// What an output of this size keeps of an original's metadata, all of which this is.
+    /// Returns the part of an original's metadata that an output of this size keeps.
     ///
-    /// - Parameter tiff: the original, which may be a TIFF file: its own directory then has what EXIF has elsewhere.
+    /// - Parameter tiff: the original. If it is a TIFF file, its own directory contains the entries that are part of
+    ///   EXIF in other formats.
     func kept(_ keep: KeptMetadata, of size: PixelSize, isUpright: Bool, tiff: ByteReader) -> KeptBlobs {
         var kept = KeptBlobs()
         let isPlaced = keep.contains(.position)
@@ -37,13 +39,13 @@ struct KeptBlobs: Sendable, Hashable {
     }
 }
 
-/// Encodes integers with a fixed number of bytes, as container formats store them.
+/// Encodes integers with a fixed number of bytes, as in container formats.
 enum Bytes {
     static func bigEndian(_ number: Int, _ count: Int = 4) -> [UInt8] {
         (0..<count).map { UInt8(truncatingIfNeeded: number >> (8 * (count - 1 - $0))) }
     }
 
-    /// A box of ISO/IEC 14496-12 §4.2: its length, its type, and what it holds.
+    /// Returns a box (ISO/IEC 14496-12 §4.2): its length, its type and its content.
     static func box(_ type: String, _ body: [UInt8]) -> [UInt8] {
         bigEndian(body.count + 8) + [UInt8](type.utf8) + body
     }

@@ -1,13 +1,13 @@
-/// Who made a picture, and who owns it: all that `keep=copyright` takes over.
+/// The author and owner of a picture, which `keep=copyright` keeps.
 struct KeptCredits {
-    /// EXIF with Artist and Copyright (TIFF 6.0 §8) alone; nil without either.
+    /// EXIF that contains only Artist and Copyright (TIFF 6.0 §8). nil if both are missing.
     var exif: [UInt8]?
-    /// XMP with `dc:creator`, `dc:rights` and `photoshop:Credit` alone; nil without any.
+    /// XMP that contains only `dc:creator`, `dc:rights` and `photoshop:Credit`. nil if all are missing.
     var xmp: [UInt8]?
 
     /// - Parameters:
-    ///   - tiff: EXIF or a TIFF file; its texts are used where XMP has none.
-    ///   - packet: XMP.
+    ///   - tiff: EXIF or a TIFF file. Its strings are used for fields that are missing in XMP.
+    ///   - packet: the XMP packet.
     init(_ tiff: TIFFHeader?, xmp packet: [UInt8]) {
         let texts = [0x013B, 0x8298].map { tag in tiff?.text(tag, limit: 4096).map { [UInt8]($0.utf8) } }
         if texts != [nil, nil] { exif = Self.exif(artist: texts[0], copyright: texts[1]) }
@@ -35,10 +35,11 @@ struct KeptCredits {
             """.utf8)
     }
 
-    /// The texts of a property, as XML has them, one for each item of an array; nil without any.
+    /// Returns the strings of a property in their XML form, one per array item. Returns nil without any strings.
     private static func values(_ name: String, _ namespace: String, _ xmp: [UInt8]) -> [[UInt8]]? {
         for (_, range) in KeptBlobs.properties(name, namespace, of: xmp) {
-            // Without markup the value is one text. Otherwise texts are what lies between a tag's ">" and the next "<".
+            // Without markup, the value is a single string. Otherwise each string is between the ">" of a tag and the
+            // next "<".
             let parts = xmp[range].split(separator: UInt8(ascii: "<"))
             let isText = !xmp[range].contains(UInt8(ascii: "<"))
             let texts = parts.prefix(64).map { part -> [UInt8] in
@@ -61,7 +62,7 @@ struct KeptCredits {
         let start = 8 + 2 + entries.count * 12 + 4
         for (tag, text) in entries {
             directory += Bytes.bigEndian(tag, 2) + Bytes.bigEndian(2, 2) + Bytes.bigEndian(text.count)
-            // Up to four bytes are in the entry itself, others begin at even offsets.
+            // Values of up to four bytes are in the entry itself. Longer values begin at even offsets.
             if text.count <= 4 {
                 directory += text + [UInt8](repeating: 0, count: 4 - text.count)
             } else {

@@ -1,11 +1,14 @@
-/// EXIF describes the picture it came with (CIPA DC-008, Exif 3.0 §4.6). A variant is another picture.
+/// Adapts EXIF data to a variant. EXIF describes the original picture (CIPA DC-008, Exif 3.0 §4.6), and a variant is a
+/// different picture.
 extension KeptBlobs {
-    /// EXIF for a variant of this size, which is upright if `isUpright`; nil if it is damaged.
+    /// Returns EXIF for a variant of this size. If `isUpright` is true, the orientation is reset. Returns nil if the
+    /// data is damaged.
     ///
-    /// Orientation and sizes become the variant's. What shows or places parts of the original ends: the thumbnail
-    /// directory (IFD1), further directories, the places of subjects, and every JPEG stream in the block, which are
-    /// previews that makers keep in their notes. These are overwritten in place, since makers' notes may refer to
-    /// offsets of the block; free bytes at its end are cut off. The position (GPS) is overwritten too, unless it is kept.
+    /// The orientation and sizes are replaced with the variant's orientation and sizes. Parts that show or locate areas
+    /// of the original are removed: the thumbnail directory (IFD1), further directories, the positions of subjects, and
+    /// every JPEG stream in the block, because cameras store previews in maker notes. Removed parts are overwritten in
+    /// place, because maker notes may refer to offsets in the block. Unused bytes at the end are truncated. The
+    /// position (GPS) is also overwritten, unless it is kept.
     static func exif(
         _ exif: [UInt8], of size: PixelSize, isUpright: Bool, keepsPosition: Bool = false
     ) -> [UInt8]? {
@@ -30,7 +33,7 @@ private struct EXIFEdit {
     let bytes: [UInt8]
     private var holes: [Range<Int>] = []
     private var writes: [(at: Int, bytes: [UInt8])] = []
-    /// Entries to take out: their offsets, those of their directories, and of the end of these.
+    /// The entries to remove, as the offsets of the entry, of its directory, and of the end of the directory.
     private var removed: [(entry: Int, directory: Int, end: Int)] = []
 
     init(bytes: [UInt8]) { self.bytes = bytes }
@@ -38,7 +41,7 @@ private struct EXIFEdit {
     mutating func read(_ tiff: TIFFHeader, _ size: PixelSize, isUpright: Bool) {
         let photo = tiff.value(0x8769)
         let directories: [(offset: Int?, numbers: [Int: Int], ended: [Int])] = [
-            // XMLPacket, IPTC, Photoshop's resources and SubIFDs can hold pictures, too.
+            // XMLPacket, IPTC, Photoshop's resources and SubIFDs can also contain pictures.
             (tiff.first, [0x0100: size.width, 0x0101: size.height], [0x014A, 0x02BC, 0x83BB, 0x8649]),
             (photo, [0xA002: size.width, 0xA003: size.height], [0x9214, 0xA214]),
             (photo.flatMap { tiff.value(0xA005, in: $0) }, [0x1001: size.width, 0x1002: size.height], []),
@@ -47,7 +50,8 @@ private struct EXIFEdit {
             guard let (count, start) = tiff.entries(directory) else { continue }
             for entry in stride(from: start, to: start + count * 12, by: 12) {
                 guard let tag = tiff.reader.uint16(entry, tiff.order) else { break }
-                // A valid directory has a tag once; more in a damaged one are not worth the time.
+                // A valid directory contains a tag at most once. Further duplicates in a damaged directory are not
+                // worth the time.
                 if removed.count == 16 { break }
                 if ended.contains(tag) {
                     removed.append((entry, directory, start + count * 12))
@@ -71,7 +75,7 @@ private struct EXIFEdit {
                 continue
             }
             addHole(directory, 2 + count * 12 + 4)
-            // The thumbnail: a JPEG stream, or strips.
+            // Remove the thumbnail, which is a JPEG stream or strips.
             for (offsets, lengths) in [(0x0201, 0x0202), (0x0111, 0x0117)] {
                 let starts = tiff.numbers(offsets, in: directory, limit: 256)
                 for (at, length) in zip(starts, tiff.numbers(lengths, in: directory, limit: 256)) {
@@ -82,7 +86,7 @@ private struct EXIFEdit {
         for stream in JPEGDecoder.streams(in: tiff.reader) { addHole(stream.lowerBound, stream.count) }
     }
 
-    /// Takes out the directory of the position, and overwrites its values.
+    /// Removes the directory of the position and overwrites its values.
     mutating func endPosition(_ tiff: TIFFHeader) {
         for case let directory? in [tiff.first, tiff.value(0x8769)] {
             guard let entry = tiff.entry(0x8825, in: directory), let (count, start) = tiff.entries(directory) else {
@@ -115,7 +119,7 @@ private struct EXIFEdit {
         for (at, bytes) in writes where at + bytes.count <= result.count {
             result.replaceSubrange(at..<at + bytes.count, with: bytes)
         }
-        // The entries behind a removed one, and the offset of the next directory, move up.
+        // Move up the entries after the removed entry, and the offset of the next directory.
         for (entry, directory, end) in removed.sorted(by: { $0.entry > $1.entry }) where end + 4 <= result.count {
             let rest = result[(entry + 12)..<(end + 4)] + [UInt8](repeating: 0, count: 12)
             result.replaceSubrange(entry..<end + 4, with: rest)

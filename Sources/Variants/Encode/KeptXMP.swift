@@ -1,7 +1,10 @@
-/// XMP (ISO 16684-1) describes the picture it came with, as EXIF does.
+import PipelineSupport
+
+/// Adapts XMP data (ISO 16684-1) to a variant. Like EXIF, XMP describes the original picture.
 extension KeptBlobs {
-    /// Properties that show, measure or place parts of the original, by namespace; some are pictures themselves. Also a
-    /// reference to content credentials, which do not outlive a change, and one to a second packet, which is not kept.
+    /// The properties to remove, by namespace. They show, measure or locate parts of the original, and some contain
+    /// pictures. The list also contains the reference to content credentials, which any change invalidates, and the
+    /// reference to a second packet, which is not kept.
     private static let ended: KeyValuePairs = [
         "http://ns.adobe.com/xap/1.0/": ["Thumbnails"],
         "http://ns.adobe.com/tiff/1.0/": ["ImageWidth", "ImageLength"],
@@ -15,7 +18,7 @@ extension KeptBlobs {
         "http://purl.org/dc/terms/": ["provenance"],
     ]
 
-    /// Properties that say where a picture was taken or what place it shows; `GPS` begins names.
+    /// The properties that describe where a picture was taken or which place it shows. `GPS` is a prefix of names.
     private static let places: KeyValuePairs = [
         "http://ns.adobe.com/exif/1.0/": ["GPS"],
         "http://iptc.org/std/Iptc4xmpExt/2008-02-29/": ["LocationCreated", "LocationShown"],
@@ -23,8 +26,8 @@ extension KeptBlobs {
         "http://ns.adobe.com/photoshop/1.0/": ["City", "State", "Country"],
     ]
 
-    /// XMP for a variant: without what describes the original's pixels or, unless it is kept, its position, and with
-    /// `tiff:Orientation` 1 if `isUpright`.
+    /// Returns XMP for a variant. Removes properties that describe the original's pixels, and its position unless it is
+    /// kept. Sets `tiff:Orientation` to 1 if `isUpright` is true.
     static func xmp(_ xmp: [UInt8], isUpright: Bool, keepsPosition: Bool = false) -> [UInt8] {
         var bytes = xmp
         if isUpright {
@@ -45,10 +48,10 @@ extension KeptBlobs {
         return kept + bytes[at...]
     }
 
-    /// Where a packet has a property, as an attribute or as an element, under whatever prefix its namespace has, and the
-    /// value of it. An element without an end reaches to that of the packet.
+    /// Returns the ranges of a property and of its value in a packet. The property may be an attribute or an element,
+    /// with any prefix of its namespace. An element without an end tag extends to the end of the packet.
     ///
-    /// - Parameter isPrefix: whether all names that begin so are meant.
+    /// - Parameter isPrefix: whether to match all names that begin with `name`.
     static func properties(
         _ name: String, _ namespace: String, of xmp: [UInt8], isPrefix: Bool = false
     ) -> [(whole: Range<Int>, value: Range<Int>)] {
@@ -60,7 +63,7 @@ extension KeptBlobs {
             let full = prefix + [UInt8](":\(name)".utf8)
             for start in positions(of: full, in: xmp[...]) where start > searched {
                 var end = start + full.count
-                while isPrefix, end < xmp.count, isLetter(xmp[end]) { end += 1 }
+                while isPrefix, end < xmp.count, xmp[end].isLetter { end += 1 }
                 let full = Array(xmp[start..<end])
                 let at = afterSpaces(end)
                 guard at < xmp.count, xmp[start - 1] <= 0x20 || xmp[start - 1] == UInt8(ascii: "<") else { continue }
@@ -86,9 +89,7 @@ extension KeptBlobs {
         return found
     }
 
-    private static func isLetter(_ byte: UInt8) -> Bool { 0x61...0x7A ~= byte | 0x20 }
-
-    /// The prefixes that `xmlns:PREFIX="…"` binds to a namespace.
+    /// Returns the prefixes that `xmlns:PREFIX="…"` binds to a namespace.
     private static func prefixes(of namespace: String, in xmp: [UInt8]) -> Set<[UInt8]> {
         var prefixes: Set<[UInt8]> = []
         for uri in positions(of: [UInt8](namespace.utf8), in: xmp[...]) {

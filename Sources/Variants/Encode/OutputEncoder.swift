@@ -1,50 +1,50 @@
-/// One output format: the options recipe text may give it, and how pixels are encoded.
+/// An output format: its options in recipe text, and how it encodes pixels.
 ///
-/// A conforming type has one file here, one line in `Catalogue.outputs`, and one test file. It receives only the pixels
-/// and the metadata to keep, so no other metadata can get into its files.
+/// A conforming type has one file in this folder, one line in `Catalogue.outputs`, and one test file. It receives only
+/// the pixels and the metadata to keep, so no other metadata can end up in its files.
 protocol OutputEncoder: Sendable {
-    /// The format, and the name in recipe text.
+    /// The format. Recipe text uses the same name.
     static var format: ImageFormat { get }
-    /// What it is, in one sentence.
+    /// A one-sentence description.
     static var summary: String { get }
-    /// Recipe text that uses it, in canonical form.
+    /// An example of recipe text with this output, in canonical form.
     static var example: String { get }
     static var losslessness: Losslessness { get }
-    /// The quality used if the recipe gives none, 1…100: the one that scores the same as JPEG 80 (docs/benchmarks.md).
+    /// The default quality, 1…100. It scores the same as JPEG at quality 80 (docs/benchmarks.md).
     static var defaultQuality: Int { get }
     /// Whether `progressive` has an effect.
     static var canBeProgressive: Bool { get }
-    /// Whether drawn pictures become lossless, where that pays, if the recipe gives no quality.
+    /// Whether drawings are encoded losslessly if that is worthwhile and the recipe does not specify a quality.
     static var choosesLossless: Bool { get }
     /// Whether `chroma` has an effect.
     static var hasChroma: Bool { get }
-    /// The efforts used if the recipe gives none, 0…9; nil if the encoder has none to choose.
+    /// The default efforts, 0…9. nil if the encoder has no effort setting.
     static var efforts: DefaultEfforts? { get }
     /// The metadata that this format can store.
     static var holds: KeptMetadata { get }
-    /// Whether `original` writes originals of this format as they were; otherwise they become JPEG, or PNG with alpha.
+    /// Whether `original` keeps this format. Otherwise originals of this format become JPEG, or PNG if they have alpha.
     static var keepsOriginals: Bool { get }
-    /// The most pixels for which a negotiated format is chosen.
+    /// The maximum number of pixels for which the format is negotiated.
     static var largestNegotiated: Int { get }
-    /// Whether the encoder polls for stops every few milliseconds.
+    /// Whether the encoder checks for stop requests every few milliseconds.
     static func heedsStops(_ output: ResolvedOutput) -> Bool
-    /// Roughly the CPU time that encoding takes, in nanoseconds a pixel (`RenderWork`).
+    /// The approximate CPU time of encoding in nanoseconds per pixel (`RenderWork`).
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double
-    /// The libvips operation it needs; nil if it needs none.
+    /// The libvips operation that the encoder uses. nil if it uses none.
     static var saver: String? { get }
-    /// The Debian packages that bring what it needs.
+    /// The Debian packages that provide the required libraries.
     static var packages: (debian12: String, debian13: String) { get }
 
     init(job: EncodeJob)
-    /// Encodes a file. `quality` applies to lossy outputs only. The same input always gives the same bytes.
+    /// Encodes the pixels. `quality` applies only to lossy outputs. Equal input always results in equal bytes.
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8]
 }
 
 enum Losslessness: Sendable {
     case never, onRequest, always
-    /// Never lossless, although there is no quality to choose.
+    /// Never lossless, and without a quality setting.
     case neverWithoutQuality
-    /// Lossless unless the original has few colours (`ImageHeader.hasFewColours`); then on request.
+    /// Lossless unless the original has few colors (`ImageHeader.hasFewColors`). In that case, lossless on request.
     case unlessFewColours
 
     var hasQuality: Bool { self == .never || self == .onRequest }
@@ -54,13 +54,13 @@ struct EncodeJob: Sendable {
     var output: ResolvedOutput
     var kept: KeptBlobs
     var control: RenderControl
-    /// The bytes that the output should not exceed if that is possible: those of an original of few colours that has more
-    /// pixels; else nil.
+    /// The size in bytes that the output should not exceed if possible: the size of the original if it has few colors
+    /// and more pixels. Otherwise nil.
     var bound: Int?
-    /// Whether half the chroma resolution would lose detail that is seen (`PixelLook`).
+    /// Whether half the chroma resolution would lose visible detail (`PixelLook`).
     var hasChromaDetail = false
 
-    /// libvips' `subsample-mode` at a quality.
+    /// Returns the value of libvips' `subsample-mode` for a quality.
     func subsampling(_ quality: Int) -> VipsArgument {
         switch output.chroma {
         case .full: "off"
@@ -85,7 +85,7 @@ extension OutputEncoder {
 }
 
 enum Encoding {
-    /// Throws if the installed libvips cannot write this output. Called before anything is decoded.
+    /// Throws if the installed libvips cannot encode this output. Called before decoding.
     static func checkAvailability(_ output: ResolvedOutput) throws(RenderError) {
         try RenderLibraries.loaded.checkWrites(output.format)
     }
@@ -115,8 +115,8 @@ enum Encoding {
                 if lossless.count <= budget { return lossless }
             } else {
                 let lossy = try save(job.output.quality)
-                // The lossy file of a drawn picture scores 15 to 50 points less, and no quality brings it near in fewer
-                // bytes (docs/benchmarks.md).
+                // The lossy file of a drawing scores 15 to 50 points less, and no quality achieves a similar score with
+                // fewer bytes (docs/benchmarks.md).
                 return lossless.count * 2 <= lossy.count * 3 ? lossless : lossy
             }
         }
@@ -137,7 +137,7 @@ enum Encoding {
                 + "lower; a smaller picture, a lossy output such as `webp` or a larger `max=` would help")
     }
 
-    /// The best file of at most `bound` bytes; the best of all if none is that small.
+    /// Returns the best file of at most `bound` bytes. If no file is small enough, returns the best file of any size.
     private static func within(
         _ bound: Int, _ save: (Int) throws(RenderError) -> [UInt8]
     ) throws(RenderError) -> [UInt8] {
@@ -156,7 +156,7 @@ enum Encoding {
 }
 
 extension Image {
-    /// The file that a libvips saver makes of this image. Stopping the render stops the image and the saver.
+    /// Encodes this image with a libvips saver. Stopping the render stops the image and the saver.
     func saved(
         by nickname: String, _ arguments: KeyValuePairs<String, VipsArgument>, _ control: RenderControl
     ) throws(RenderError) -> [UInt8] {

@@ -1,34 +1,35 @@
-/// PNG through libpng.
+/// Encodes PNG with libpng.
 ///
-/// Picks the smallest colour type that can hold the picture (docs/benchmarks.md has sizes and times):
-/// - up to 256 colours (16 opaque greys): a palette of 1, 2, 4 or 8 bits, unfiltered, as filters only hurt indexes;
-/// - only greys: 8-bit grey, with alpha if needed, unless a profile is kept, because that is an RGB profile;
-/// - otherwise RGB or RGBA; if the original had few colours, a palette by libimagequant, dithered.
+/// Chooses the smallest color type that can represent the picture (docs/benchmarks.md lists sizes and times):
+/// - For up to 256 colors (16 opaque grays), a palette with 1, 2, 4 or 8 bits, unfiltered because filters only increase
+///   the size of indexes.
+/// - For grays only, 8-bit gray, with alpha if needed. A kept profile prevents this, because the profile is for RGB.
+/// - Otherwise RGB or RGBA. If the original has few colors, a dithered palette from libimagequant.
 ///
-/// Without a palette each row uses the filter that suits it: libvips' default of none makes photographs a third larger.
-/// Fully transparent pixels are never seen: they are written as black, which takes no space.
+/// Without a palette, each row uses its best filter, because libvips' default of no filter makes photographs a third
+/// larger. Fully transparent pixels are written as black, which takes almost no space.
 struct PNGOutput: OutputEncoder {
     static let format = ImageFormat.png
     static let summary =
         "PNG, lossless; an original with a palette (or a GIF) gives a palette, unless `lossless` is written."
     static let example = "png"
     static let losslessness = Losslessness.unlessFewColours
-    /// Of the palette of an original with few colours: the best that 256 allow.
+    /// The quality of the palette for an original with few colors: the best quality that 256 colors allow.
     static let defaultQuality = 100
     static let canBeProgressive = true
-    /// The level of zlib, at least 1.
+    /// The zlib compression level, at least 1.
     static let efforts: DefaultEfforts? = DefaultEfforts(quick: 6, thorough: 8)
     static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
     static let saver: String? = "pngsave_target"
     private static let effortFactors = [0.4, 0.4, 0.45, 0.5, 0.7, 0.8, 1, 1.2, 2, 9]
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double {
-        // libimagequant takes most of it where colours are reduced.
+        // libimagequant takes most of the time if colors are reduced.
         (output.isLossless ? 160 : 400) * effortFactors[output.effort]
     }
 
     let job: EncodeJob
 
-    /// - Parameter quality: below 100, the colours are reduced until libimagequant calls the result that good.
+    /// - Parameter quality: below 100, colors are reduced as far as libimagequant's quality estimate allows.
     func encode(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
         let visible = try pixels.blackWhereUnseen(job.control)
         let png: [UInt8]
@@ -41,7 +42,8 @@ struct PNGOutput: OutputEncoder {
         return job.kept.inserted(intoPNG: PNGChunk.removing("pHYs", from: png))
     }
 
-    /// The picture with all its colours; nil if there are many, and it may have fewer.
+    /// Returns a file with all colors of the picture. Returns nil if there are many colors and the output may have
+    /// fewer.
     private func exact(_ pixels: EncodablePixels) throws(RenderError) -> [UInt8]? {
         let isGrey = job.kept.profile == nil ? try pixels.isGrey(job.control) : false
         if let palette = try PNGPalette(pixels, job.control),
@@ -62,8 +64,8 @@ struct PNGOutput: OutputEncoder {
             ], job.control)
     }
 
-    /// Below quality 100 bytes are scarce, so there is no dither, whose noise takes some, and zlib does its best. At the
-    /// lowest qualities libimagequant picks about 16 colours anyway.
+    /// Saves with a reduced palette. Below quality 100, the file must be small, so zlib uses its highest level, and
+    /// dithering, which adds noise, is off. At the lowest qualities, libimagequant chooses about 16 colors anyway.
     private func save(_ image: Image, quantised quality: Int) throws(RenderError) -> [UInt8] {
         return try image.saved(
             by: "pngsave_target",
@@ -75,9 +77,10 @@ struct PNGOutput: OutputEncoder {
             ], job.control)
     }
 
-    /// Packed index rows have the layout of 8-bit grey rows: libvips compresses them as such; then the header is set.
+    /// Writes a palette picture. Packed index rows have the layout of 8-bit gray rows, so libvips compresses them as
+    /// such, and the header is replaced afterwards.
     private func write(_ palette: PNGPalette, _ pixels: EncodablePixels) throws(RenderError) -> [UInt8] {
-        // Interlacing rearranges single pixels, so interlaced indexes stay whole bytes.
+        // Interlacing rearranges individual pixels, so interlaced indexes use one byte each.
         let depth = job.output.isProgressive ? 8 : palette.depth
         let rows = try palette.rows(of: pixels, depth: depth, job.control)
         let rowBytes = (pixels.width * depth + 7) / 8
@@ -86,14 +89,15 @@ struct PNGOutput: OutputEncoder {
     }
 }
 
-/// The palette of a picture with few colours.
+/// The palette of a picture that has few colors.
 struct PNGPalette {
-    /// Red, green, blue, alpha from the highest byte down. Transparent colours come first, which keeps `tRNS` short.
+    /// The colors, with red, green, blue and alpha from the highest byte down. Transparent colors come first, which
+    /// keeps `tRNS` short.
     let colours: [UInt32]
     private let hasAlpha: Bool
 
     init?(_ pixels: EncodablePixels, _ control: RenderControl) throws(RenderError) {
-        var seen = ColourTable()
+        var seen = ColourTable(limit: 256)
         var last: UInt32?
         let fits = try pixels.forEachColour(control) { colour in
             if colour == last { return true }
@@ -105,14 +109,14 @@ struct PNGPalette {
         hasAlpha = pixels.bands == 4
     }
 
-    /// Bits per index: 1, 2, 4 or 8.
+    /// The number of bits per index: 1, 2, 4 or 8.
     var depth: Int { [1, 2, 4].first { colours.count <= 1 << $0 } ?? 8 }
 
-    /// The indexes of all pixels, packed from the highest bit down. Each row starts at a new byte.
+    /// Returns the indexes of all pixels, packed from the highest bit down. Each row starts at a new byte.
     func rows(
         of pixels: EncodablePixels, depth: Int, _ control: RenderControl
     ) throws(RenderError) -> [UInt8] {
-        var table = ColourTable()
+        var table = ColourTable(limit: 256)
         for colour in colours { table.insert(colour) }
         let rowBytes = (pixels.width * depth + 7) / 8
         var rows = [UInt8](repeating: 0, count: rowBytes * pixels.height)
@@ -127,9 +131,10 @@ struct PNGPalette {
         return rows
     }
 
-    /// Turns a grey PNG of these rows into a palette PNG: header, `PLTE`, `tRNS` (PNG third edition, 11.2, 11.3.1.1).
+    /// Returns the header that turns a gray PNG of these rows into a palette PNG: IHDR, `PLTE` and `tRNS` (PNG third
+    /// edition, 11.2, 11.3.1.1).
     func header(in png: [UInt8], width: Int, depth: Int) throws(RenderError) -> [UInt8] {
-        // IHDR follows the signature; its 13 bytes of data start at 16.
+        // IHDR follows the signature, and its 13 bytes of data start at offset 16.
         guard png.count > 33, png[12..<16].elementsEqual("IHDR".utf8) else {
             throw RenderError(.encodingFailed, "libpng's file does not begin with a header")
         }
@@ -143,33 +148,9 @@ struct PNGPalette {
     }
 }
 
-/// Up to 256 colours in the order of their insertion, in a hash table with open addressing.
-private struct ColourTable {
-    private var slots = [Int16](repeating: -1, count: 1024)
-    private(set) var colours: [UInt32] = []
-
-    /// Returns false if the colour is new and the table is full.
-    @discardableResult mutating func insert(_ colour: UInt32) -> Bool {
-        let slot = slot(of: colour)
-        if slots[slot] >= 0 { return true }
-        guard colours.count < 256 else { return false }
-        slots[slot] = Int16(colours.count)
-        colours.append(colour)
-        return true
-    }
-
-    func index(of colour: UInt32) -> Int { Int(slots[slot(of: colour)]) }
-
-    private func slot(of colour: UInt32) -> Int {
-        // Fibonacci hashing; the table is never more than a quarter full.
-        var slot = Int((colour &* 0x9E37_79B9) >> 22)
-        while slots[slot] >= 0, colours[Int(slots[slot])] != colour { slot = (slot + 1) & 1023 }
-        return slot
-    }
-}
-
 extension EncodablePixels {
-    /// Calls `body` with red, green, blue and alpha of each pixel until it returns false. Returns whether it never did.
+    /// Calls `body` with the red, green, blue and alpha values of each pixel until it returns false. Returns true if
+    /// `body` never returned false.
     fileprivate func forEachColour(
         _ control: RenderControl, _ body: (UInt32) -> Bool
     ) throws(RenderError) -> Bool {
@@ -184,7 +165,7 @@ extension EncodablePixels {
         return true
     }
 
-    /// The colour that most pixels of some rows have.
+    /// Returns the most frequent color in a sample of the rows.
     fileprivate func commonColour(_ control: RenderControl) throws(RenderError) -> UInt32 {
         var counts: [UInt32: Int] = [:]
         var (last, length, at) = (UInt32(0), 0, 0)
@@ -207,7 +188,7 @@ extension EncodablePixels {
         try forEachColour(control) { $0 >> 24 == $0 >> 16 & 0xFF && $0 >> 24 == $0 >> 8 & 0xFF }
     }
 
-    /// The pixels with one colour band, plus alpha if they have it.
+    /// Returns the pixels with a single color band, plus alpha if they have alpha.
     fileprivate func grey(_ control: RenderControl) throws(RenderError) -> EncodablePixels {
         let result = PixelStorage(byteCount: storage.count / bands * (bands - 2))
         let (from, to) = (storage.bytes, result.mutableBytes)
@@ -243,7 +224,7 @@ extension EncodablePixels {
 }
 
 extension KeptBlobs {
-    /// Inserts `iCCP`, `eXIf` and `iTXt` chunks after IHDR (PNG third edition, 11.3).
+    /// Returns the file with `iCCP`, `eXIf` and `iTXt` chunks inserted after IHDR (PNG third edition, 11.3).
     func inserted(intoPNG png: [UInt8]) -> [UInt8] {
         let endOfHeader = 8 + 25
         guard !isEmpty, png.count > endOfHeader else { return png }
@@ -255,7 +236,7 @@ extension KeptBlobs {
     }
 }
 
-/// PNG chunks, with the CRC-32 (ISO 3309) and the zlib stream of stored blocks (RFC 1950, RFC 1951 §3.2.4) they need.
+/// PNG chunks, including the CRC-32 (ISO 3309) and zlib streams of stored blocks (RFC 1950, RFC 1951 §3.2.4).
 enum PNGChunk {
     private static let table: [UInt32] = (0..<256).map { index in
         (0..<8).reduce(UInt32(index)) { value, _ in value & 1 == 1 ? 0xEDB8_8320 ^ (value >> 1) : value >> 1 }
@@ -266,35 +247,39 @@ enum PNGChunk {
         return Bytes.bigEndian(body.count) + checked + Bytes.bigEndian(Int(crc32(checked)))
     }
 
-    /// Removes the first chunk of a type that precedes the pixels. libvips writes `pHYs` for the resolution that every
-    /// image in memory has.
+    /// Removes the first chunk of a type before the pixels. libvips writes `pHYs` because every image in memory has a
+    /// resolution.
     static func removing(_ type: String, from png: [UInt8]) -> [UInt8] {
-        var at = 8
-        while at + 12 <= png.count {
-            let length = png[at..<(at + 4)].reduce(0) { $0 << 8 | Int($1) }
-            let name = png[(at + 4)..<(at + 8)]
-            guard length <= png.count - at - 12, !name.elementsEqual("IDAT".utf8) else { break }
-            if name.elementsEqual(type.utf8) { return Array(png[..<at] + png[(at + 12 + length)...]) }
-            at += 12 + length
-        }
-        return png
+        guard let place = place(of: type, in: png) else { return png }
+        return Array(png[..<place.lowerBound] + png[place.upperBound...])
     }
 
-    /// Puts a colour into the palette in place of one that is almost the same: libimagequant mixes what is next to it into a
-    /// picture's white paper, which would then not be the page's.
-    static func palette(in png: [UInt8], keeping colour: UInt32) -> [UInt8] {
-        guard let type = png.indices.dropLast(8).first(where: { png[$0...].starts(with: "PLTE".utf8) }) else {
-            return png
+    /// Returns the range of the first non-empty chunk of a type before the pixels.
+    private static func place(of type: String, in png: [UInt8]) -> Range<Int>? {
+        png.withUnsafeBytes { bytes in
+            var found: Range<Int>?
+            PNGDecoder.forEachChunk(ByteReader(bytes), until: "IDAT") { name, data in
+                guard found == nil, name == type, let start = data.all.baseAddress, let origin = bytes.baseAddress,
+                    start - origin + data.count + 4 <= bytes.count
+                else { return }
+                // A chunk's length and type precede its data, and a checksum follows it.
+                found = start - origin - 8..<start - origin + data.count + 4
+            }
+            return found
         }
-        let end = type + 4 + png[(type - 4)..<type].reduce(0) { $0 << 8 | Int($1) }
-        guard type >= 12, end + 4 <= png.count else { return png }
-        var entries = Array(png[(type + 4)..<end])
+    }
+
+    /// Replaces an almost equal palette color with the given color. libimagequant mixes the white background of a
+    /// picture with similar colors, and the result would then differ from the white of the page.
+    static func palette(in png: [UInt8], keeping colour: UInt32) -> [UInt8] {
+        guard let place = place(of: "PLTE", in: png) else { return png }
+        var entries = Array(png[(place.lowerBound + 8)..<(place.upperBound - 4)])
         let kept = [colour >> 24, colour >> 16 & 0xFF, colour >> 8 & 0xFF].map { Int($0) }
         func distance(_ at: Int) -> Int { (0..<3).map { abs(Int(entries[at + $0]) - kept[$0]) }.max() ?? 0 }
         let nearest = stride(from: 0, to: entries.count - 2, by: 3).min { distance($0) < distance($1) }
         guard let nearest, distance(nearest) <= 8 else { return png }
         entries.replaceSubrange(nearest..<(nearest + 3), with: kept.map { UInt8($0) })
-        return png[..<(type - 4)] + bytes("PLTE", entries) + png[(end + 4)...]
+        return png[..<place.lowerBound] + bytes("PLTE", entries) + png[place.upperBound...]
     }
 
     static func crc32(_ bytes: [UInt8]) -> UInt32 {

@@ -1,19 +1,20 @@
-/// What a pass over finished pixels says about how to encode them; 1 to 3 ns a pixel (docs/benchmarks.md has what the
-/// thresholds were chosen from).
+/// Properties of finished pixels that determine their encoding. Measured in a single pass that takes 1 to 3 ns per
+/// pixel (docs/benchmarks.md explains the thresholds).
 struct PixelLook: Sendable, Hashable {
-    /// Whether the picture looks drawn, also after resizing has mixed its colours.
+    /// Whether the picture looks like a drawing, even if resizing has mixed its colors.
     ///
-    /// A drawing has few colours: at most one to sixteen pixels, or 256 in all. At least a quarter of its pixels equal
-    /// their left or upper neighbour, and at most 28 % differ from the nearer one by 1 to 4 of 255, as the noise of
-    /// photographs does. Up to 64 colours suffice by themselves, as in a pattern of fine rules.
+    /// A drawing has few colors: at most one per sixteen pixels, or at most 256 in total. At least a quarter of its
+    /// pixels equal their left or upper neighbor. At most 28 % of its pixels differ from the nearer neighbor by 1 to 4
+    /// of 255, as is typical for the noise of photographs. A picture with at most 64 colors, such as a pattern of fine
+    /// lines, always counts as a drawing.
     var isDrawn = false
-    /// Whether chroma differs by more than 60 of 255 within at least one in 250 squares of 2 × 2 pixels, as it does along
-    /// coloured text and lines. At half the resolution only a square's mean is kept.
+    /// Whether chroma differs by more than 60 of 255 within at least one in 250 squares of 2 × 2 pixels, for example
+    /// along colored text and lines. At half the resolution, only the mean of each square is stored.
     var hasChromaDetail = false
 }
 
 extension PixelLook {
-    /// Differences of B − Y and R − Y, times 256, that are 60 of Cb and of Cr (ITU-T T.871 §7).
+    /// The differences of B − Y and R − Y, multiplied by 256, that correspond to 60 of Cb and Cr (ITU-T T.871 §7).
     private static let (blueLimit, redLimit): (Int32, Int32) = (27_238, 21_535)
 
     init(_ pixels: EncodablePixels, _ control: RenderControl) throws(RenderError) {
@@ -22,9 +23,10 @@ extension PixelLook {
         let bytes = pixels.storage.bytes
         let rowBytes = width * bands
         let rows = bytes.count / rowBytes
-        // One row of four is enough, and the one above it for the squares.
+        // One row in four is enough, plus the row above it for the squares.
         let seen = (rows + 2) / 4 * width
-        var colours = ColourCount(limit: max(256, seen / 16))
+        let most = max(256, seen / 16)
+        var colours = ColourTable(limit: most + 1)
         var (equal, noisy, squares, detailed) = (0, 0, 0, 0)
         for y in stride(from: 1, to: rows, by: 4) {
             if y % 64 == 1 { try control.check() }
@@ -34,7 +36,7 @@ extension PixelLook {
                 let upper = at - rowBytes
                 let colour = UInt32(bytes[at]) << 16 | UInt32(bytes[at + 1]) << 8 | UInt32(bytes[at + 2])
                 let isRepeated = colour == last
-                if !isRepeated { colours.insert(colour) }
+                if !isRepeated, colours.colours.count <= most { colours.insert(colour) }
                 last = colour
                 if isRepeated
                     || bytes[at] == bytes[upper] && bytes[at + 1] == bytes[upper + 1]
@@ -48,7 +50,7 @@ extension PixelLook {
                     if step > 0, step <= 4 { noisy += 1 }
                 }
             }
-            // Every second square, like the black ones of a chessboard.
+            // Examine every second square, in a checkerboard pattern.
             for at in stride(from: row + y / 4 % 2 * 2 * bands, to: row + rowBytes - bands, by: 4 * bands) {
                 squares += 1
                 let (one, two) = (Chroma(bytes, at), Chroma(bytes, at + bands))
@@ -61,10 +63,10 @@ extension PixelLook {
         }
         hasChromaDetail = detailed > 0 && detailed * 250 >= squares
         let isCalm = equal * 4 >= seen && noisy * 100 <= seen * 28
-        isDrawn = seen > 0 && colours.count <= (isCalm ? max(256, seen / 16) : 64)
+        isDrawn = seen > 0 && colours.colours.count <= (isCalm ? most : 64)
     }
 
-    /// B − Y and R − Y, times 256.
+    /// B − Y and R − Y, multiplied by 256.
     private struct Chroma {
         let (blue, red): (Int32, Int32)
 
@@ -74,33 +76,5 @@ extension PixelLook {
             self.blue = blue &* 256 &- luma
             self.red = red &* 256 &- luma
         }
-    }
-}
-
-/// Counts distinct colours until there are more than a limit, in a hash table with open addressing.
-private struct ColourCount {
-    private var slots: [UInt32]
-    private let shift: UInt32
-    private let limit: Int
-    private(set) var count = 0
-
-    init(limit: Int) {
-        // At most half full.
-        let bits = Int.bitWidth - (2 * limit).leadingZeroBitCount
-        slots = Array(repeating: .max, count: 1 << bits)
-        shift = UInt32(32 - bits)
-        self.limit = limit
-    }
-
-    mutating func insert(_ colour: UInt32) {
-        guard count <= limit else { return }
-        // Fibonacci hashing.
-        var slot = Int((colour &* 0x9E37_79B9) >> shift)
-        while slots[slot] != .max {
-            if slots[slot] == colour { return }
-            slot = (slot + 1) & (slots.count - 1)
-        }
-        count += 1
-        slots[slot] = colour
     }
 }

@@ -1,24 +1,24 @@
 import Glibc
 
-/// Finds the largest quality whose file meets a byte budget, in at most six encodes.
+/// Finds the highest quality that meets a byte limit, in at most six encodes.
 ///
-/// The first encode is at the highest quality allowed, and often fits. Each further guess interpolates (regula falsi)
-/// between the nearest known sizes, along the typical growth of files with quality. If the same end moves twice, the
-/// guess shifts a quarter of the way to the other end (as the Illinois method keeps an end from standing still). The
-/// search stops at a file that fills at least 95 % of the budget, at two neighbouring qualities, or with the best of
-/// six encodes. On JPEG, WebP and AVIF files it takes 2.5 encodes on average.
+/// The first encode uses the highest allowed quality, which is often small enough. Each further guess interpolates
+/// (regula falsi) between the nearest known sizes, using the typical growth of files with quality. If the same end
+/// moves twice, the guess shifts a quarter of the way to the other end, similar to the Illinois method, so that the
+/// search does not stall. The search stops at a file that uses at least 95 % of the limit, at two adjacent qualities,
+/// or after six encodes. On JPEG, WebP and AVIF files it takes 2.5 encodes on average.
 struct QualitySearch {
-    /// Bytes, ≥ 1.
+    /// The maximum size in bytes, at least 1.
     let budget: Int
-    /// The highest quality tried, 1…100.
+    /// The highest quality to try, 1…100.
     let highest: Int
 
     static let encodeLimit = 6
 
-    /// Returns the file. Throws `overBudget`, naming the smallest size reached, or what `save` throws.
+    /// Returns the file. Throws `overBudget` with the smallest size that was reached, or the error that `save` throws.
     func result(_ save: (Int) throws(RenderError) -> [UInt8]) throws(RenderError) -> [UInt8] {
         var best: (quality: Int, bytes: [UInt8])?
-        // Encodes that exceeded the budget, in order of falling quality.
+        // The encodes that exceeded the limit, in order of decreasing quality.
         var over: [(quality: Int, size: Int)] = []
         var quality = highest
         var fittedLast: Bool?
@@ -41,7 +41,7 @@ struct QualitySearch {
             }
             fittedLast = fits
             quality = min(max(quality, low + 1), upper.quality - 1)
-            // The last chance to find out whether anything fits.
+            // This is the last attempt. Use the lowest quality to find out whether any file is small enough.
             if best == nil, attempt == Self.encodeLimit - 1 { quality = 1 }
         }
         if let best { return best.bytes }
@@ -51,7 +51,8 @@ struct QualitySearch {
                 + "frames, another output (`webp`, `avif`) or a larger `max=` would help")
     }
 
-    /// The quality expected to just fill the budget, by the typical growth curve scaled to pass through both sizes.
+    /// Returns the quality that is expected to just meet the limit, using the typical growth curve scaled to pass
+    /// through both sizes.
     private func guess(_ upper: (quality: Int, size: Int), _ lower: (quality: Int, size: Int)?) -> Int {
         let top = log(Double(upper.size))
         var stretch = 1.0
@@ -63,8 +64,8 @@ struct QualitySearch {
         return (1...100).last { Self.typicalLogSizes[$0] <= wanted } ?? 1
     }
 
-    /// Indexed by quality, the logarithm of a file's size relative to that at 100: the mean over JPEG, WebP and AVIF
-    /// files of three pictures, interpolated linearly between a few qualities.
+    /// The logarithm of a file's size relative to its size at quality 100, indexed by quality. The mean over JPEG, WebP
+    /// and AVIF files of three pictures, interpolated linearly between a few qualities.
     private static let typicalLogSizes: [Double] = {
         let known = [
             (0, -3.45), (5, -3.2), (10, -3.0), (20, -2.7), (30, -2.5), (50, -2.1), (70, -1.7), (80, -1.5), (90, -1.0),

@@ -1,7 +1,7 @@
-/// TIFF through libtiff: deflate with the horizontal predictor, always lossless, 8 bits.
+/// Encodes 8-bit TIFF with libtiff. Files use deflate with the horizontal predictor and are always lossless.
 ///
-/// Alpha is stored unassociated, that is, not premultiplied (TIFF 6.0, ExtraSamples). Browsers do not show TIFF, so an
-/// original stays one only if the recipe says so. libvips writes no EXIF directory.
+/// Alpha is stored as unassociated, that is, not premultiplied (TIFF 6.0, ExtraSamples). Browsers cannot show TIFF, so
+/// an original stays TIFF only if the recipe contains `tiff`. libvips writes no EXIF directory.
 struct TIFFOutput: OutputEncoder {
     static let format = ImageFormat.tiff
     static let summary = "TIFF, always lossless."
@@ -19,7 +19,8 @@ struct TIFFOutput: OutputEncoder {
         if let profile = job.kept.profile { image.set("icc-profile-data", profile) }
         if let xmp = job.kept.xmp { image.set("xmp-data", xmp) }
         job.control.watch(image)
-        // libtiff goes back to the header once it knows where the directory is, so it writes to libvips' own memory.
+        // libtiff seeks back to the header once it knows the offset of the directory, so it writes to libvips' own
+        // memory.
         return try VipsCall(
             "tiffsave_buffer",
             [

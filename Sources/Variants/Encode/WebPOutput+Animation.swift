@@ -1,8 +1,8 @@
 import CWebP
 
 extension WebPOutput {
-    /// Encodes an animation. libwebp's animation encoder finds what changes from frame to frame; a frame that changes
-    /// nothing lengthens the previous one.
+    /// Encodes an animation. libwebp's animation encoder determines what changes from frame to frame. A frame without
+    /// changes extends the previous frame.
     func animation(
         _ pixels: EncodablePixels, _ timing: FrameTiming, quality: Int
     ) throws(RenderError) -> [UInt8] {
@@ -28,7 +28,7 @@ extension WebPOutput {
             }
             try job.control.check()
             if !added { throw refusal() }
-            // RFC 9649 §2.7.1.1: a duration has 24 bits.
+            // A duration has 24 bits (RFC 9649 §2.7.1.1).
             start += min(max(0, delay), 0xFF_FFFF)
         }
         guard WebPAnimEncoderAdd(encoder, nil, Int32(clamping: start), nil) != 0 else { throw refusal() }
@@ -37,7 +37,7 @@ extension WebPOutput {
         defer { WebPDataClear(&data) }
         guard WebPAnimEncoderAssemble(encoder, &data) != 0, let bytes = data.bytes else { throw refusal() }
         var file = [UInt8](UnsafeBufferPointer(start: bytes, count: data.size))
-        // libwebp sets the alpha flag only if a frame has alpha, not if clearing opaque ones leaves holes.
+        // libwebp sets the alpha flag only if a frame has alpha, but not if clearing opaque frames leaves holes.
         if pixels.bands == 4, file.count > 20, file[12..<16].elementsEqual("VP8X".utf8) { file[20] |= 0x10 }
         return file
     }

@@ -1,9 +1,11 @@
 import CWebP
 
-/// WebP, still or animated, through libwebp directly: unlike libvips' saver, it can be stopped while it encodes.
+/// Encodes still and animated WebP with libwebp directly. Unlike the saver of libvips, this encoder can be stopped
+/// while it encodes.
 ///
-/// Lossless files keep every visible pixel; the colours of fully transparent pixels are smoothed away. Lossy ones have
-/// chroma of half the resolution, of which libwebp's sharp conversion keeps more where there is detail (`PixelLook`).
+/// Lossless files preserve every visible pixel, but smooth the colors of fully transparent pixels. Lossy files store
+/// chroma at half the resolution. libwebp's sharp conversion preserves more of the chroma in detailed pictures
+/// (`PixelLook`).
 struct WebPOutput: OutputEncoder {
     static let format = ImageFormat.webp
     static let summary = "WebP, also animated (`frames:all`)."
@@ -11,9 +13,10 @@ struct WebPOutput: OutputEncoder {
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 82
     static let choosesLossless = true
-    /// 6 is libwebp's own default, method 4; 9 takes thirty times the CPU of 8 for lossless files, and saves half a percent.
+    /// Effort 6 is libwebp's default, method 4. For lossless files, effort 9 takes thirty times the CPU time of 8 and
+    /// saves half a percent.
     static let efforts: DefaultEfforts? = DefaultEfforts(quick: 6, thorough: 8)
-    /// libwebp hardly calls its progress hook while it encodes without loss.
+    /// libwebp rarely calls its progress hook while encoding losslessly.
     static func heedsStops(_ output: ResolvedOutput) -> Bool { !output.isLossless }
     private static let lossyFactors = [0.6, 0.65, 0.7, 1, 1, 1, 1, 1, 1.2, 2.4]
     private static let losslessFactors = [0.1, 0.3, 0.35, 0.4, 0.6, 0.8, 1, 1.1, 1.3, 30]
@@ -39,10 +42,10 @@ struct WebPOutput: OutputEncoder {
         return job.kept.wrapped(webP: bytes, pixels)
     }
 
-    /// libwebp's settings for one picture or frame.
+    /// Returns libwebp's settings for one picture or frame.
     func configuration(quality: Int) throws(RenderError) -> WebPConfig {
         var config = WebPConfig()
-        // A level of lossless compression, 0…9, sets the method, 0…6, and for lossless files the quality.
+        // The level of lossless compression, 0…9, sets the method, 0…6, and also the quality for lossless files.
         guard WebPConfigInit(&config) != 0, WebPConfigLosslessPreset(&config, Int32(job.output.effort)) != 0 else {
             throw Self.versionMismatch
         }
@@ -57,7 +60,7 @@ struct WebPOutput: OutputEncoder {
         RenderError(.encodingFailed, "the installed libwebp does not match the version this program was built for")
     }
 
-    /// Calls `body` with one frame as a libwebp picture whose encoding stops when the render does.
+    /// Calls `body` with one frame as a libwebp picture. Stopping the render stops the encoding.
     func withPicture<Value>(
         _ pixels: EncodablePixels, frame: Int, usesARGB: Bool,
         _ body: (inout WebPPicture) throws(RenderError) -> Value
@@ -90,7 +93,8 @@ struct WebPOutput: OutputEncoder {
 
     private func still(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
         var config = try configuration(quality: quality)
-        // libwebp would also try predicting alpha from its neighbours, but never picks that for a mask's.
+        // libwebp would also try to predict alpha from neighboring pixels, but never chooses this for the alpha of a
+        // mask.
         if try pixels.hasPlainAlpha(job.control) { config.alpha_filtering = 0 }
         return try withPicture(pixels, frame: 0, usesARGB: config.lossless == 1 || config.use_sharp_yuv == 1) {
             picture throws(RenderError) in
@@ -113,7 +117,7 @@ struct WebPOutput: OutputEncoder {
 }
 
 extension KeptBlobs {
-    /// Makes an extended file (RFC 9649 §2.7) with ICCP, EXIF and XMP chunks around the chunks of `file`.
+    /// Returns an extended file (RFC 9649 §2.7) with ICCP, EXIF and XMP chunks around the chunks of `file`.
     func wrapped(webP file: [UInt8], _ pixels: EncodablePixels) -> [UInt8] {
         guard !isEmpty else { return file }
         var chunks: [UInt8] = []
@@ -123,7 +127,7 @@ extension KeptBlobs {
         }
         var flags: UInt8 = pixels.bands == 4 ? 0x10 : 0
         let isExtended = file.count > 20 && file[12..<16].elementsEqual("VP8X".utf8)
-        // Keep the animation and alpha flags of an extended file.
+        // Keep the animation and alpha flags if the file is already extended.
         if isExtended { flags |= file[20] & 0x12 }
         if profile != nil { flags |= 0x20 }
         if exif != nil { flags |= 0x08 }

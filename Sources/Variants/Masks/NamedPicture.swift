@@ -1,16 +1,19 @@
-/// Pixels of a mask (1 band) or an overlay (4 bands), 8 bits, rows without padding.
+/// The pixels of a mask (one band) or an overlay (four bands), with 8 bits per sample and rows without padding.
 struct NamedPixels: Sendable {
     let storage: PixelStorage
     let size: PixelSize
 }
 
-/// Masks and overlays: pictures that a recipe refers to by name, and that are supplied as encoded bytes.
+/// Decodes masks and overlays. These are pictures that a recipe refers to by name and that are supplied as encoded
+/// bytes.
 enum NamedPicture {
-    /// Opens `bytes` and lets `make` turn the picture, upright and in sRGB, into pixels, or returns cached ones.
+    /// Opens `bytes` and calls `make` to convert the upright sRGB picture to pixels, or returns cached pixels.
     ///
     /// - Parameters:
-    /// - what: the name in messages, such as "mask `star`". Errors in the bytes are blamed on it, not on the original.
-    /// - form: everything besides the bytes that the pixels depend on, such as "mask:stretch:300x200".
+    /// - what: the name in messages, such as "mask `star`". Errors in the bytes are attributed to this picture, not to
+    ///   the original.
+    /// - form: a description of everything other than the bytes that affects the pixels, such as
+    ///   "mask:stretch:300x200".
     static func pixels(
         of bytes: [UInt8]?, _ what: String, form: String, _ context: RenderContext,
         _ make: (Picture) throws(RenderError) -> Image
@@ -33,23 +36,23 @@ enum NamedPicture {
         }
     }
 
-    /// Opens the picture under the same limits as an original.
+    /// Opens the picture with the limits that apply to originals.
     private static func open(
         _ bytes: UnsafeRawBufferPointer, _ context: RenderContext
     ) throws(RenderError) -> Picture {
         let header = try ImageHeader.probe(bytes)
         try context.limits.checkFormat(header.format)
-        let (area, overflow) = header.width.multipliedReportingOverflow(by: header.height)
+        let (area, overflow) = header.encodedWidth.multipliedReportingOverflow(by: header.encodedHeight)
         if overflow || area > context.limits.pixels {
             throw .overLimit(
-                "\(header.width) × \(header.height) pixels are", "pixels", context.limits.pixels,
+                "\(header.sizeText) are", "pixels", context.limits.pixels,
                 remedy: "make the file smaller")
         }
         let held = header.format.decoder?.memory(header, shrink: 1, count: bytes.count) ?? 0
         guard AddressSpace.hasRoom(for: held + 4 * area) else {
             throw RenderError(
                 .overLimit,
-                "\(header.width) × \(header.height) pixels of \(header.format.title) may take \((held + 4 * area) / 1_000_000) MB of "
+                "\(header.sizeText) of \(header.format.title) may take \((held + 4 * area) / 1_000_000) MB of "
                     + "memory, which is more than limits.workerMemory leaves; raise that, or make the file smaller")
         }
         let image = try Decoding.open(ByteReader(bytes).withoutLeadingSpace.all, header)

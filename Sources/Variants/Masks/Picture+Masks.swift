@@ -1,5 +1,5 @@
 extension Picture {
-    /// The picture with its alpha multiplied by a shape of its size.
+    /// Returns the picture with its alpha multiplied by a shape of the same size.
     func masked(
         _ context: RenderContext, _ shape: (PixelSize) -> RoundedRectangle
     ) throws(RenderError) -> Picture {

@@ -1,6 +1,6 @@
 extension PixelBuffer {
-    /// The picture with its alpha multiplied by `mask`: by the mask's alpha or, if that is opaque everywhere, by its
-    /// luminance (Rec. 709 weights). A mask of another size is stretched bilinearly.
+    /// Returns the picture with its alpha multiplied by a mask. Uses the alpha of the mask, or its luminance (Rec. 709
+    /// weights) if the mask is fully opaque. A mask of a different size is stretched bilinearly.
     public func masked(by mask: PixelBuffer) -> PixelBuffer {
         guard !pixels.isEmpty, !mask.pixels.isEmpty else { return self }
         let values = mask.maskValues
@@ -20,7 +20,7 @@ extension PixelBuffer {
         return result
     }
 
-    /// The picture with rounded corners: one radius in pixels, clamped as CSS does.
+    /// Returns the picture with rounded corners. The radius is in pixels and is clamped as in CSS.
     public func roundedMask(radius: Double) -> PixelBuffer {
         guard width > 0, height > 0 else { return self }
         var result = self
@@ -30,7 +30,7 @@ extension PixelBuffer {
         return result
     }
 
-    /// One value per pixel: alpha or, if that is opaque everywhere, luminance.
+    /// One value per pixel: alpha, or luminance if the picture is fully opaque.
     private var maskValues: [UInt8] {
         let hasAlpha = stride(from: 3, to: pixels.count, by: 4).contains { pixels[$0] < 255 }
         return stride(from: 0, to: pixels.count, by: 4).map { at in
@@ -41,7 +41,8 @@ extension PixelBuffer {
         }
     }
 
-    /// The two samples that a position falls between when pixel centres are aligned, and its distance from the first.
+    /// Returns the two samples on either side of a position, with pixel centers aligned, and the distance from the
+    /// first sample.
     private static func neighbours(_ index: Int, of count: Int, in samples: Int) -> (Int, Int, Double) {
         let position = min(
             max((Double(index) + 0.5) * Double(samples) / Double(count) - 0.5, 0), Double(samples - 1))

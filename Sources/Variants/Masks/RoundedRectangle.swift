@@ -1,26 +1,27 @@
 import Glibc
 
-/// Anti-aliased coverage of a rectangle with elliptical corners, exact to the area of each pixel.
+/// The anti-aliased coverage of a rectangle with elliptical corners, computed exactly from the area of each pixel.
 ///
-/// A pixel's coverage is 1 minus what the four corners cut off it; after clamping the corners' boxes do not overlap, so
-/// the cuts add up. Within one corner, with u and v counted outward from the ellipse's centre, the part inside is
-/// ∫ clamp(ry·√(1 − (u/rx)²) − v₀, 0, v₁ − v₀) du, which has a closed form.
+/// The coverage of a pixel is 1 minus the areas that the four corners remove. After clamping, the boxes of the corners
+/// do not overlap, so the areas can be summed. Within a corner, with u and v measured outward from the ellipse's
+/// center, the area inside is ∫ clamp(ry·√(1 − (u/rx)²) − v₀, 0, v₁ − v₀) du, which has a closed form.
 struct RoundedRectangle: Sendable {
-    /// One corner's radii in pixels; 0 means square.
+    /// The radii of a corner in pixels. 0 means a square corner.
     struct Corner: Sendable, Hashable {
         var rx: Double
         var ry: Double
 
-        /// Half the width of the ellipse at distance `v` above or below its centre.
+        /// Returns half the width of the ellipse at distance `v` above or below its center.
         func reach(_ v: Double) -> Double { v >= ry ? 0 : rx * sqrt(1 - (v / ry) * (v / ry)) }
     }
 
     let width: Int
     let height: Int
-    /// Clockwise from top left.
+    /// The corners, clockwise from the top left.
     let corners: [Corner]
 
-    /// Radii clockwise from top left; if neighbours overlap, all shrink by the same factor (CSS Backgrounds 3, §4.5).
+    /// Creates a rectangle with radii clockwise from the top left. If adjacent corners overlap, all radii are reduced
+    /// by the same factor (CSS Backgrounds 3, §4.5).
     init(width: Int, height: Int, radii: [EdgeLength]) {
         var lengths = radii.map { max(0, $0.pixels(of: min(width, height))) }
         var factor = 1.0
@@ -32,7 +33,7 @@ struct RoundedRectangle: Sendable {
         self.init(width: width, height: height, corners: lengths.map { Corner(rx: $0, ry: $0) })
     }
 
-    /// The ellipse inscribed in `width × height`.
+    /// Creates the ellipse that is inscribed in `width × height`.
     init(ellipse width: Int, height: Int) {
         let corner = Corner(rx: Double(width) / 2, ry: Double(height) / 2)
         self.init(width: width, height: height, corners: [corner, corner, corner, corner])
@@ -44,13 +45,14 @@ struct RoundedRectangle: Sendable {
         self.corners = corners
     }
 
-    /// Coverage of every pixel of a row, 0…255.
+    /// Returns the coverage of each pixel in a row, 0…255.
     func coverage(row: Int) -> [UInt8] {
         var cut = [Double](repeating: 0, count: width)
         for (index, corner) in corners.enumerated() where corner.rx > 0 && corner.ry > 0 {
             let isRight = index == 1 || index == 2
             let isBottom = index >= 2
-            // The row's distance from the nearer edge gives v, which counts outward from the ellipse's centre.
+            // The distance of the row from the nearer edge determines v, which is measured outward from the ellipse's
+            // center.
             let fromEdge = Double(isBottom ? height - 1 - row : row)
             let v1 = corner.ry - fromEdge
             guard v1 > 0 else { continue }
@@ -62,7 +64,7 @@ struct RoundedRectangle: Sendable {
                 let part = (u1 - u0) * (v1 - v0)
                 let outside = u0 >= reach ? part : part - Self.inside(corner, u0, u1, v0, v1)
                 let x = isRight ? width - 1 - column : column
-                // Nothing is cut farther in on this row.
+                // Pixels closer to the center are not affected in this row.
                 if outside <= 0 { break }
                 cut[x] += outside
             }
@@ -70,21 +72,21 @@ struct RoundedRectangle: Sendable {
         return cut.map { $0 > 0 ? UInt8(((1 - min(1, $0)) * 255).rounded()) : 255 }
     }
 
-    /// The area of [u0, u1] × [v0, v1] that lies in the quarter ellipse.
+    /// Returns the area of the part of [u0, u1] × [v0, v1] that is inside the quarter ellipse.
     static func inside(_ corner: Corner, _ u0: Double, _ u1: Double, _ v0: Double, _ v1: Double) -> Double {
         let (rx, ry) = (corner.rx, corner.ry)
         func integral(_ u: Double) -> Double {
             let t = min(1, max(0, u / rx))
             return rx * ry / 2 * (t * sqrt(1 - t * t) + asin(t))
         }
-        // Up to `full` the curve lies above the pixel; from `none` on it lies below.
+        // Up to `full` the curve is above the pixel. From `none` on it is below the pixel.
         let full = min(u1, max(u0, corner.reach(v1)))
         let none = min(u1, max(u0, corner.reach(v0)))
         let curved = integral(none) - integral(full) - v0 * (none - full)
         return (full - u0) * (v1 - v0) + max(0, curved)
     }
 
-    /// Multiplies the alpha of `pixels` (4 bands) by the coverage; calls `check` before each row.
+    /// Multiplies the alpha of `pixels` (four bands) by the coverage. Calls `check` before each row.
     func multiply<Failure: Error>(
         into pixels: UnsafeMutableBufferPointer<UInt8>, _ check: () throws(Failure) -> Void
     ) throws(Failure) {
@@ -100,5 +102,5 @@ struct RoundedRectangle: Sendable {
     }
 }
 
-/// The product of two values in units of 1/255, rounded.
+/// Returns the product of two values in units of 1/255, rounded to the nearest unit.
 func alphaProduct(_ a: UInt8, _ b: UInt8) -> UInt8 { UInt8((Int(a) * Int(b) + 127) / 255) }

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A cache of the pixels of named pictures at the sizes they were used at, so that a mask is not decoded and scaled
-/// again for each picture of a series.
+/// A cache of named pictures at the sizes at which they were used, so that a mask is not decoded and scaled again for
+/// each picture in a series.
 final class ScaledPictures: Sendable {
     static let shared = ScaledPictures(byteLimit: 32 << 20)
 
@@ -11,16 +11,17 @@ final class ScaledPictures: Sendable {
         let pixels: NamedPixels
         var size: Int { bytes.count + pixels.storage.count }
     }
-    /// Least recently used first.
+    /// The entries, least recently used first.
     private let entries = Mutex<[Entry]>([])
-    /// Encoded and decoded bytes together.
+    /// The maximum size of encoded and decoded bytes together.
     private let byteLimit: Int
-    /// Keeps the linear search cheap.
+    /// The maximum number of entries, which keeps the linear search fast.
     private static let countLimit = 64
 
     init(byteLimit: Int) { self.byteLimit = byteLimit }
 
-    /// Compares the bytes, not a digest of them: equal arrays usually share their storage, which `==` detects at once.
+    /// Returns cached pixels. Compares the bytes instead of a digest: equal arrays usually share their storage, which
+    /// `==` detects immediately.
     func pixels(of bytes: [UInt8], _ form: String) -> NamedPixels? {
         entries.withLock { entries in
             guard let index = entries.firstIndex(where: { $0.form == form && $0.bytes == bytes }) else { return nil }
@@ -32,7 +33,7 @@ final class ScaledPictures: Sendable {
 
     func keep(_ pixels: NamedPixels, of bytes: [UInt8], _ form: String) {
         let entry = Entry(bytes: bytes, form: form, pixels: pixels)
-        // A picture that would evict most others is not worth keeping.
+        // Do not store a picture that would evict most others.
         guard entry.size <= byteLimit / 4 else { return }
         entries.withLock { entries in
             entries.removeAll { $0.form == form && $0.bytes == bytes }

@@ -5,7 +5,7 @@ struct Blur: VariantOperation {
     static let summary = "Blurs (Gaussian)."
     static let example = "blur:2.5"
 
-    /// In pixels of the output.
+    /// The standard deviation in output pixels.
     var sigma: Double
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
@@ -19,8 +19,8 @@ struct Blur: VariantOperation {
 
     func multiplied(by ratio: Double) -> Blur { setting(\.sigma, to: PlainNumber.scaled(sigma, by: ratio)) }
 
-    /// Blurs premultiplied sRGB values without linearising them, as CSS `blur()` does (Filter Effects 1, §12). Edge
-    /// pixels are replicated beyond the border, so an opaque picture stays opaque.
+    /// Blurs premultiplied sRGB values without converting them to linear light, as CSS `blur()` does (Filter Effects 1,
+    /// §12). Edge pixels are replicated beyond the border, so an opaque picture stays opaque.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let source = try picture.inMemory(context)
         let blur = try GaussianBlur(of: source.image, sigma: sigma, context)

@@ -7,7 +7,7 @@ struct Border: ResizingOperation {
     static let summary = "Adds a frame of one colour around the picture, which grows by the frame's width on each side."
     static let example = "border:4:000000"
 
-    /// Pixels on each side.
+    /// The width on each side in pixels.
     var width: Int
     var colour: Colour
 
@@ -28,7 +28,7 @@ struct Border: ResizingOperation {
         PixelSize(width: size.width + 2 * width, height: size.height + 2 * width)
     }
 
-    /// Draws the frame outside the picture: each edge grows by twice the frame's width, and no pixel is covered.
+    /// The frame is drawn outside the picture: each edge grows by twice the frame's width, and no pixel is covered.
     var heldPictures: Double { 0 }
 
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {

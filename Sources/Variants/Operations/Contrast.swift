@@ -6,7 +6,8 @@ struct Contrast: FactorOperation {
 
     var factor: Double
 
-    /// CSS `contrast()` (Filter Effects 1, §12): multiplies the difference of each value from 127.5 by the factor.
+    /// Multiplies the difference between each value and 127.5 by the factor, as CSS `contrast()` does (Filter Effects
+    /// 1, §12).
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         try picture.recoloured(
             context, [[factor, 0, 0], [0, factor, 0], [0, 0, factor]], offset: 127.5 * (1 - factor))

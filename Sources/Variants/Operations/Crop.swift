@@ -6,12 +6,12 @@ struct Crop: ResizingOperation {
     static let summary = "Cuts out a rectangle, clipped to the picture."
     static let example = "crop:640x480+10+20"
 
-    /// The longest edge a JPEG can have. The output's own limit is checked while rendering, after later steps.
+    /// The longest possible edge of a JPEG. The limit of the output is checked during rendering, after later steps.
     private static let edgeLimit = 65_535
 
     var width: Int
     var height: Int
-    /// Left and top; nil if the anchor decides.
+    /// The left and top offset. nil if the anchor determines the position.
     var offset: (x: Int, y: Int)?
     var anchor: Anchor
 
@@ -78,7 +78,7 @@ struct Crop: ResizingOperation {
         return try settled.cropped(to: part(of: size))
     }
 
-    /// The rectangle at the offset, clipped to the picture.
+    /// Returns the rectangle at the offset, clipped to the picture.
     private func part(of size: PixelSize) throws(RenderError) -> PixelRectangle {
         let offset = offset ?? (0, 0)
         let (left, top) = (max(0, offset.x), max(0, offset.y))
@@ -86,7 +86,7 @@ struct Crop: ResizingOperation {
         guard left < right, top < bottom else {
             throw RenderError(
                 .notApplicable,
-                "crop \(width)x\(height)+\(offset.x)+\(offset.y) leaves nothing of \(size.width) × \(size.height) pixels"
+                "crop \(width)x\(height)+\(offset.x)+\(offset.y) lies outside of \(size.width) × \(size.height) pixels"
             )
         }
         return PixelRectangle(x: left, y: top, width: right - left, height: bottom - top)

@@ -5,7 +5,7 @@ struct Extend: ResizingOperation {
     static let summary = "Adds a margin that shows the background."
     static let example = "extend:10:20:10:20"
 
-    /// Pixels at the top, right, bottom and left; always four.
+    /// The margins at the top, right, bottom and left in pixels. Always four values.
     var margins: [Int]
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
@@ -25,7 +25,7 @@ struct Extend: ResizingOperation {
         margins.allSatisfy { $0 == 0 } ? .keeps : .uncovers(antialiased: false)
     }
 
-    /// A non-zero margin stays at least one pixel wide; zero stays zero.
+    /// Multiplies the margins. A non-zero margin stays at least one pixel wide, and zero stays zero.
     func multiplied(by ratio: Double) -> Extend {
         setting(\.margins, to: margins.map { $0 == 0 ? 0 : PlainNumber.scaled($0, by: ratio) })
     }

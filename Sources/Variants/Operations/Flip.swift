@@ -5,13 +5,15 @@ struct Flip: VariantOperation {
     static let summary = "Mirrors the picture."
     static let example = "flip:h"
 
+    private enum Axes: String, CaseIterable { case h, v, hv }
+
     var horizontally: Bool
     var vertically: Bool
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
-        let axes: Recipe.Axes = try arguments.word(try arguments.next("`h`, `v` or `hv`"), "the direction")
-        horizontally = axes != .vertical
-        vertically = axes != .horizontal
+        let axes: Axes = try arguments.word(try arguments.next("`h`, `v` or `hv`"), "the direction")
+        horizontally = axes != .v
+        vertically = axes != .h
     }
 
     var canonicalArguments: [String] { [(horizontally ? "h" : "") + (vertically ? "v" : "")] }

@@ -5,7 +5,8 @@ struct NamedMask: VariantOperation {
     static let summary = "Multiplies alpha with a named mask, scaled to the picture."
     static let example = "mask:star:fit=cover"
 
-    typealias Fit = Recipe.MaskFit
+    enum Fit: String, CaseIterable { case stretch, cover }
+
     var name: String
     var fit: Fit
 
@@ -44,7 +45,7 @@ struct NamedMask: VariantOperation {
         }
     }
 
-    /// The mask's alpha, or its luminance if it has no alpha, scaled to `size`; one band.
+    /// Returns the mask's alpha, or the luminance of a mask without alpha, scaled to `size`. The result has one band.
     private func scaled(_ mask: Picture, to size: PixelSize) throws(RenderError) -> Image {
         let image = mask.image
         var values =
@@ -54,9 +55,9 @@ struct NamedMask: VariantOperation {
         var geometry = ThumbnailGeometry(
             source: mask.size, box: PixelBox(width: size.width, height: size.height), mode: .fill, enlarges: true)
         if fit == .stretch { geometry.scaled = size }
-        // The linear kernel, because Lanczos would ring beside hard edges.
+        // Use the linear kernel, because Lanczos causes ringing at hard edges.
         if geometry.scaled != mask.size { values = try Resize.scaled(values, to: geometry.scaled, kernel: "linear") }
-        let window = Anchor.gravity(.centre).rectangle(size, in: geometry.scaled)
+        let window = Anchor.gravity(.center).rectangle(size, in: geometry.scaled)
         return try values.area(window)
     }
 }

@@ -1,34 +1,36 @@
 import PipelineSupport
 
-/// A box to fit into, in pixels; at least one edge is given.
+/// A box in pixels that a picture fits into. At least one edge is set.
 struct PixelBox: Sendable, Hashable {
     var width: Int?
     var height: Int?
 }
 
 extension Recipe {
-    /// Where something is placed, or what stays in view: one of nine places, or what the picture shows.
+    /// The position of a picture, or the part that stays visible: one of nine fixed places, or a choice based on the
+    /// content.
     public enum Gravity: String, Sendable, Hashable, CaseIterable {
-        case centre, north, northEast = "north-east", east, southEast = "south-east", south, southWest = "south-west"
+        case center = "centre", north, northEast = "north-east", east, southEast = "south-east", south, southWest =
+            "south-west"
         case west, northWest = "north-west", attention, entropy
     }
 }
 typealias Gravity = Recipe.Gravity
 
-/// What stays in view when something is cropped away.
+/// The part of a picture that stays visible when the rest is cropped.
 enum Anchor: Sendable, Hashable {
     case gravity(Gravity)
-    /// A point as fractions of width and height, each 0…1.
+    /// A point in fractions of the width and height, each 0…1.
     case focus(x: Double, y: Double)
 }
 
-/// A length in pixels, or a fraction (1 = all) of the smaller edge.
+/// A length in pixels or as a fraction (1 = 100%) of the smaller edge.
 enum EdgeLength: Sendable, Hashable {
     case pixels(Double)
     case share(Double)
 }
 
-/// sRGB colour with alpha, each 0…255.
+/// An sRGB color with alpha. Each component is 0…255.
 struct Colour: Sendable, Hashable {
     var red: UInt8
     var green: UInt8
@@ -36,7 +38,7 @@ struct Colour: Sendable, Hashable {
     var alpha: UInt8 = 255
 }
 
-/// Four values around a rectangle, written as one if they are equal.
+/// Formats four values around a rectangle. Equal values are written as a single value.
 enum FourSides {
     static func text(_ values: [String]) -> [String] {
         values.allSatisfy { $0 == values.first } ? Array(values.prefix(1)) : values
@@ -46,10 +48,10 @@ enum FourSides {
 // MARK: Recipe text
 
 extension PixelBox {
-    /// The largest edge an output may have.
+    /// The maximum length of an output's edge.
     static let edgeLimit = 8192
 
-    /// `WxH`, `Wx`, `xH`, or `N` for a square.
+    /// Parses `WxH`, `Wx`, `xH`, or `N` for a square.
     init(_ text: Substring, _ arguments: StepArguments, most: Int = edgeLimit) throws(RecipeError) {
         guard let cross = text.firstIndex(of: "x") else {
             let edge = try arguments.pixels(text, "the edge", most: most)
@@ -65,10 +67,10 @@ extension PixelBox {
             height: right.isEmpty ? nil : try arguments.pixels(right, "the height", most: most))
     }
 
-    /// Always with the `x`: `300x300`, `300x`, `x200`.
+    /// The canonical text, which always contains the `x`: `300x300`, `300x`, `x200`.
     var text: String { "\(width.map(String.init) ?? "")x\(height.map(String.init) ?? "")" }
 
-    /// As worded in explanations: `300 × 200 px`, `width 300 px`.
+    /// The text in explanations, such as `300 × 200 px` or `width 300 px`.
     var spoken: String {
         switch (width, height) {
         case (let width?, let height?): "\(width) × \(height) px"
@@ -88,10 +90,10 @@ extension PixelBox {
 }
 
 extension Gravity {
-    /// The nine places that do not depend on what the picture shows.
+    /// The nine places that do not depend on the content of the picture.
     static let places = allCases.filter { $0 != .attention && $0 != .entropy }
 
-    /// The sides that the place is at: −1 for left or top, 1 for right or bottom, 0 for neither.
+    /// The sides that the place touches: −1 for left or top, 1 for right or bottom, and 0 for neither.
     var sides: (x: Int, y: Int) {
         (
             x: rawValue.hasSuffix("west") ? -1 : rawValue.hasSuffix("east") ? 1 : 0,
@@ -99,24 +101,24 @@ extension Gravity {
         )
     }
 
-    /// As worded in explanations.
+    /// The text in explanations.
     var spoken: String {
         switch self {
         case .attention: "the part that draws attention"
         case .entropy: "the busiest part"
-        case .centre: "the centre"
+        case .center: "the centre"
         default: "the \(rawValue)"
         }
     }
 }
 
 extension Anchor {
-    static let centre = Anchor.gravity(.centre)
+    static let center = Anchor.gravity(.center)
 
-    /// Reads `gravity=` or `focus=` from the options; the centre if neither is given.
+    /// Reads `gravity=` or `focus=` from the options. Uses the center if both are missing.
     init(_ options: StepArguments.Options, _ arguments: StepArguments) throws(RecipeError) {
         switch (options.values["gravity"], options.values["focus"]) {
-        case (nil, nil): self = .centre
+        case (nil, nil): self = .center
         case (let gravity?, nil): self = .gravity(try arguments.word(gravity, "the gravity"))
         case (nil, let focus?):
             let parts = focus.split(separator: "x", omittingEmptySubsequences: false)
@@ -135,16 +137,16 @@ extension Anchor {
         if case .gravity(let gravity) = self { !Gravity.places.contains(gravity) } else { false }
     }
 
-    /// Canonical arguments; none for the centre.
+    /// The canonical arguments. Empty for the center.
     var arguments: [String] {
         switch self {
-        case .centre: []
+        case .center: []
         case .gravity(let gravity): ["gravity=\(gravity.rawValue)"]
         case .focus(let x, let y): ["focus=\(PlainNumber.text(x))x\(PlainNumber.text(y))"]
         }
     }
 
-    /// As worded in explanations.
+    /// The text in explanations.
     var spoken: String {
         switch self {
         case .gravity(let gravity): gravity.spoken
@@ -170,7 +172,7 @@ extension EdgeLength {
         }
     }
 
-    /// As worded in explanations.
+    /// The text in explanations.
     var spoken: String {
         switch self {
         case .pixels(let pixels): PlainNumber.text(pixels) + " px"
@@ -178,7 +180,7 @@ extension EdgeLength {
         }
     }
 
-    /// The length in pixels, for a picture with a smaller edge of `edge` pixels.
+    /// Returns the length in pixels for a picture with a smaller edge of `edge` pixels.
     func pixels(of edge: Int) -> Double {
         switch self {
         case .pixels(let pixels): pixels
@@ -195,10 +197,11 @@ extension EdgeLength {
 }
 
 extension Colour {
-    /// Red, green and blue, as libvips operations take them.
+    /// The red, green and blue values, as libvips operations expect them.
     var bands: [Double] { [Double(red), Double(green), Double(blue)] }
 
-    /// Parses `RRGGBB`, `RGB` (each digit stands for two), or `RRGGBBAA` if alpha is allowed, in upper or lower case.
+    /// Parses `RRGGBB`, `RGB` (each digit is doubled), or `RRGGBBAA` if alpha is allowed. Accepts uppercase and
+    /// lowercase.
     init(_ text: Substring, _ arguments: StepArguments, allowsAlpha: Bool = false) throws(RecipeError) {
         var digits = text.utf8.compactMap(hexValue)
         if digits.count == 3, text.utf8.count == 3 { digits = digits.flatMap { [$0, $0] } }
@@ -213,9 +216,8 @@ extension Colour {
         self.init(red: bytes[0], green: bytes[1], blue: bytes[2], alpha: bytes.count == 4 ? bytes[3] : 255)
     }
 
-    /// Lower case; includes alpha only if it is not `ff`.
+    /// The lowercase canonical text. Includes alpha only if it is not `ff`.
     var text: String {
-        let bytes = alpha == 255 ? [red, green, blue] : [red, green, blue, alpha]
-        return bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        hex(alpha == 255 ? [red, green, blue] : [red, green, blue, alpha])
     }
 }

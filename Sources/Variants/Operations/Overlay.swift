@@ -13,25 +13,27 @@ struct Overlay: VariantOperation {
 
     /// The size at which the overlay is drawn.
     enum Size: Sendable, Hashable {
-        /// A factor for its own size.
+        /// A multiple of the overlay's own size.
         case factor(Double)
-        /// Fitted into this share (1 = all) of the picture's width and height, enlarged if need be.
+        /// A fraction (1 = 100%) of the picture's width and height that the overlay fits into. The overlay is enlarged
+        /// if necessary.
         case share(Double)
-        /// Fitted into a box, enlarged if need be.
+        /// A box that the overlay fits into. The overlay is enlarged if necessary.
         case box(PixelBox)
     }
 
     var name: String
-    /// Where it is placed; never `attention` or `entropy`.
+    /// The position of the overlay. Never `attention` or `entropy`.
     var gravity: Gravity
-    /// 0…1.
+    /// The opacity, 0…1.
     var opacity: Double
     var size: Size
-    /// How far it is moved away from the sides that `gravity` names; along an axis without a side, right or down.
+    /// The distance from the sides that `gravity` names. Along an axis without a named side, the overlay moves right or
+    /// down.
     var offset = OverlayDistances()
-    /// The space between copies that cover the whole picture, one of them in the middle; nil for a single overlay.
+    /// The space between the copies that cover the picture. One copy is in the middle. nil for a single overlay.
     var gap: OverlayDistances?
-    /// The least size of a picture that gets the overlay.
+    /// The minimum size of pictures that get the overlay.
     var least: PixelBox?
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
@@ -39,7 +41,7 @@ struct Overlay: VariantOperation {
         let options = try arguments.options(
             flags: ["tile"], keys: ["gravity", "opacity", "scale", "fit", "offset", "gap", "from"])
         let values = options.values
-        gravity = .centre
+        gravity = .center
         opacity = 1
         if let text = values["gravity"] { gravity = try arguments.word(text, "the gravity", Gravity.places) }
         if let text = values["opacity"] { opacity = try arguments.factor(text, "the opacity", 0...1) }
@@ -72,7 +74,7 @@ struct Overlay: VariantOperation {
     var canonicalArguments: [String] {
         var texts = [name]
         if gap != nil { texts.append("tile") }
-        if gravity != .centre { texts.append("gravity=\(gravity.rawValue)") }
+        if gravity != .center { texts.append("gravity=\(gravity.rawValue)") }
         if opacity != 1 { texts.append("opacity=\(PlainNumber.text(opacity))") }
         switch size {
         case .factor(1): break
@@ -103,7 +105,8 @@ struct Overlay: VariantOperation {
 
     var nanosecondsPerPixel: Double { gap == nil ? 5 : 15 }
 
-    /// Multiplies what is given in pixels. A scale stays: it is a factor of the overlay's own size, or of the picture's.
+    /// Multiplies the lengths in pixels. A scale is unchanged, because it is relative to the size of the overlay or the
+    /// picture.
     func multiplied(by ratio: Double) -> Overlay {
         var result = self
         if case .box(let box) = size { result.size = .box(box.multiplied(by: ratio)) }
@@ -113,8 +116,8 @@ struct Overlay: VariantOperation {
         return result
     }
 
-    /// Composites the overlay with “source over” (W3C Compositing 1, §5.1), on sRGB values as stored. Parts beyond the
-    /// picture are cut off: the picture keeps its size, and opaque pixels stay opaque.
+    /// Composites the overlay with “source over” (W3C Compositing 1, §5.1) on the stored sRGB values. Parts of the
+    /// overlay beyond the picture are clipped. The picture keeps its size, and opaque pixels stay opaque.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let size = picture.size
         if let least, size.width < least.width ?? 1 || size.height < least.height ?? 1 { return picture }
@@ -155,7 +158,7 @@ struct Overlay: VariantOperation {
         }
     }
 
-    /// The left and top edge of an overlay, or of the tile in the middle, which may lie beyond the picture.
+    /// Returns the top left position of the overlay, or of the middle tile. The position may be outside the picture.
     private func place(of overlay: PixelSize, in picture: PixelSize) -> (x: Int, y: Int) {
         let visible = PixelSize(
             width: min(overlay.width, picture.width), height: min(overlay.height, picture.height))
@@ -167,7 +170,8 @@ struct Overlay: VariantOperation {
         )
     }
 
-    /// Where copies begin along an axis: at `first` alone without a gap, else everywhere that a copy can be seen.
+    /// Returns the start of each copy along an axis: only `first` without a gap, otherwise every position at which part
+    /// of a copy is visible.
     private static func starts(at first: Int, _ length: Int, gap: Int?, in whole: Int) -> [Int] {
         guard let gap else { return [first] }
         let period = length + gap
@@ -175,7 +179,7 @@ struct Overlay: VariantOperation {
         return Array(stride(from: phase > 0 ? phase - period : phase, to: whole, by: period))
     }
 
-    /// Blends the overlay's pixel (four bands) at `source` over the pixel at `target`.
+    /// Blends the overlay's four-band pixel at `source` over the pixel at `target`.
     private func blend(
         _ overlay: UnsafeRawBufferPointer, _ source: Int, over pixels: EditablePixels, _ target: Int
     ) {
@@ -191,17 +195,17 @@ struct Overlay: VariantOperation {
     }
 }
 
-/// A horizontal and a vertical distance, in whole pixels or in shares (1 = all) of the picture's smaller edge.
+/// A horizontal and a vertical distance, in whole pixels or as fractions (1 = 100%) of the picture's smaller edge.
 struct OverlayDistances: Sendable, Hashable {
     var x = EdgeLength.pixels(0)
     var y = EdgeLength.pixels(0)
 }
 
 extension OverlayDistances {
-    /// Parses `XxY`, or one value for both.
+    /// Parses `XxY`, or a single value for both distances.
     ///
-    /// - Parameter gravity: the place that the distances start from. They may then be negative, and a single value
-    ///   applies to the sides that the place has. nil for distances between copies.
+    /// - Parameter gravity: the place that the distances are measured from. The distances may then be negative, and a
+    ///   single value applies to the sides that the place touches. nil for distances between copies.
     init(
         _ text: Substring, _ what: String, _ arguments: StepArguments, from gravity: Gravity? = nil
     ) throws(RecipeError) {
@@ -212,7 +216,7 @@ extension OverlayDistances {
         }
         let sides = parts.count == 2 ? nil : gravity?.sides
         if let sides, sides == (0, 0) {
-            throw arguments.error("the centre is at no side, so \(what) needs two distances such as `10x0`")
+            throw arguments.error("the centre has no side, so \(what) needs two distances such as `10x0`")
         }
         for (part, path) in zip([parts[0], parts[parts.count - 1]], [\Self.x, \Self.y]) {
             let isNegative = gravity != nil && part.hasPrefix("-")
@@ -229,13 +233,13 @@ extension OverlayDistances {
         }
     }
 
-    /// Always with the `x`.
+    /// The canonical text, which always contains the `x`.
     var text: String { "\(x.text)x\(y.text)" }
 
-    /// The distances, as explanations show them.
+    /// The text in explanations.
     var spoken: String { x == y ? x.spoken : "\(x.spoken) across and \(y.spoken) down" }
 
-    /// Multiplies whole pixels. A distance other than 0 stays at least one pixel.
+    /// Multiplies distances in pixels. A distance other than 0 stays at least one pixel.
     func multiplied(by ratio: Double) -> Self {
         func multiplied(_ length: EdgeLength) -> EdgeLength {
             guard case .pixels(let pixels) = length, pixels != 0 else { return length }
@@ -245,7 +249,7 @@ extension OverlayDistances {
         return OverlayDistances(x: multiplied(x), y: multiplied(y))
     }
 
-    /// In pixels of a picture, rounded half away from 0.
+    /// Returns the distances in pixels for a picture, rounded half away from 0.
     func pixels(in picture: PixelSize) -> (x: Int, y: Int) {
         let edge = min(picture.width, picture.height)
         return (x: Int(x.pixels(of: edge).rounded()), y: Int(y.pixels(of: edge).rounded()))

@@ -5,7 +5,7 @@ struct Pixelate: VariantOperation {
     static let summary = "Replaces square blocks with their mean colour."
     static let example = "pixelate:12"
 
-    /// Edge of a block in pixels.
+    /// The edge length of a block in pixels.
     var edge: Int
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
@@ -19,8 +19,9 @@ struct Pixelate: VariantOperation {
 
     func multiplied(by ratio: Double) -> Pixelate { setting(\.edge, to: PlainNumber.scaled(edge, by: ratio)) }
 
-    /// Blocks start at the top left; those at the right and bottom edges may be smaller. A block's colour is the mean
-    /// of its sRGB values as stored, weighted by alpha; its alpha is the mean alpha.
+    /// Replaces each block with one color. Blocks start at the top left, and blocks at the right and bottom edges may
+    /// be smaller. The color of a block is the mean of the stored sRGB values, weighted by alpha. The alpha of a block
+    /// is the mean alpha.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         try picture.changed(context) { pixels throws(RenderError) in
             let size = pixels.size

@@ -7,7 +7,7 @@ struct Rotate: ResizingOperation {
     static let summary = "Rotates clockwise; angles other than quarter turns leave corners that show the background."
     static let example = "rotate:90"
 
-    /// Clockwise.
+    /// The clockwise angle in degrees.
     var degrees: Double
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
@@ -31,9 +31,9 @@ struct Rotate: ResizingOperation {
         }
     }
 
-    /// Quarter turns move pixels without changing any. Other angles interpolate premultiplied sRGB values (bicubic)
-    /// around the centre, on the smallest canvas that fits. A pixel on the picture's edge is blended with the
-    /// background in proportion to how much of it the picture covers.
+    /// Quarter turns move pixels without changing their values. Other angles interpolate premultiplied sRGB values
+    /// (bicubic) around the center, on the smallest canvas that fits. A pixel on the picture's edge is blended with the
+    /// background in proportion to the area that the picture covers.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let angles: [Double: String] = [90: "d90", 180: "d180", 270: "d270"]
         if degrees == 0 { return try picture.settled(context) }
@@ -49,13 +49,13 @@ struct Rotate: ResizingOperation {
     }
 }
 
-/// A rotation about the centre: a point p, measured from the picture's centre, goes to matrix × p.
+/// A rotation around the center. A point p, relative to the picture's center, moves to matrix × p.
 struct Turn {
-    /// The smallest canvas that holds the turned picture.
+    /// The smallest canvas that contains the rotated picture.
     let canvas: PixelSize
     private let size: PixelSize
     private let matrix: [Double]
-    /// Pixels of padding around the picture, because interpolation reads beyond its edge.
+    /// The padding around the picture in pixels. Interpolation reads beyond the picture's edge.
     private static let margin = 3
 
     init(_ size: PixelSize, degrees: Double) {
@@ -63,21 +63,21 @@ struct Turn {
         self.size = size
         matrix = [cosine, -sine, sine, cosine]
         let (width, height) = (Double(size.width), Double(size.height))
-        // A millionth is subtracted so that a length that is whole except for rounding errors takes no further pixel.
+        // Subtract a millionth, so that rounding errors do not add a pixel to a length that is a whole number.
         func edge(_ length: Double) -> Int { max(1, Int((length - 1e-6).rounded(.up))) }
         canvas = PixelSize(
             width: edge(width * abs(cosine) + height * abs(sine)),
             height: edge(width * abs(sine) + height * abs(cosine)))
     }
 
-    /// `image` rotated, with `colour` around it.
+    /// Returns the rotated `image`, surrounded by `colour`.
     func turned(_ image: Image, _ colour: Colour) throws(RenderError) -> Image {
-        // How much of each pixel the picture covers: a ramp one pixel wide across its edges.
+        // The fraction of each pixel that the picture covers: a ramp one pixel wide across each edge.
         let one = try Image(PixelStorage([255]), width: 1, height: 1, bands: 1)
         let whole = try one.placed(on: size, x: 0, y: 0, extend: "copy")
         let coverage = try moved(padded(whole, extend: "black"), interpolate: "bilinear")
         if !image.hasAlpha, colour.alpha == 0 {
-            // An opaque picture on a transparent background: the coverage itself is the alpha.
+            // For an opaque picture on a transparent background, the coverage is the alpha.
             let colours = try moved(padded(image, extend: "copy"), interpolate: "bicubic")
             return try colours.joined(alpha: coverage).labelled("srgb")
         }
@@ -100,7 +100,7 @@ struct Turn {
         return try image.placed(on: canvas, x: Self.margin, y: Self.margin, extend: extend)
     }
 
-    /// libvips counts positions from pixel centres: the first pixel's is 0.
+    /// libvips measures positions from pixel centers: the center of the first pixel is 0.
     private func moved(_ image: Image, interpolate: String) throws(RenderError) -> Image {
         let centre = (x: Double(size.width - 1) / 2, y: Double(size.height - 1) / 2)
         let target = (x: Double(canvas.width - 1) / 2, y: Double(canvas.height - 1) / 2)

@@ -5,7 +5,7 @@ struct RoundedMask: VariantOperation {
     static let summary = "Makes the corners transparent along rounded, anti-aliased edges."
     static let example = "rounded-mask:50pct"
 
-    /// Clockwise from top left; always four.
+    /// The radii, clockwise from the top left. Always four values.
     var radii: [EdgeLength]
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {

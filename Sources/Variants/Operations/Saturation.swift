@@ -6,7 +6,8 @@ struct Saturation: FactorOperation {
 
     var factor: Double
 
-    /// Applies the matrix of CSS `saturate()` (Filter Effects 1, §9.6), with the rounded luminance weights given there.
+    /// Applies the matrix of CSS `saturate()` (Filter Effects 1, §9.6), with the rounded luminance weights of the
+    /// specification.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let weights = [0.213, 0.715, 0.072]
         let matrix = (0..<3).map { row in

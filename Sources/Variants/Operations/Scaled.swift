@@ -9,7 +9,7 @@ struct Scaled: ResizingOperation {
     static let example = "scaled:0.5"
 
     var factor: Double
-    /// nil for the light that the render was requested with.
+    /// The light. nil for the light of the render job.
     var light: RenderLight?
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {

@@ -5,7 +5,7 @@ struct Sharpen: VariantOperation {
     static let summary = "Sharpens (unsharp mask)."
     static let example = "sharpen:0.8"
 
-    /// In pixels of the output.
+    /// The standard deviation in output pixels.
     var sigma: Double
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
@@ -16,13 +16,13 @@ struct Sharpen: VariantOperation {
     }
 
     var canonicalArguments: [String] { sigma == 1 ? [] : [PlainNumber.text(sigma)] }
-    /// The largest gain measured.
+    /// The largest gain that was measured.
     var differenceGain: Double { 5 }
     var explanation: String { "Sharpens with a sigma of \(PlainNumber.text(sigma)) px." }
     var nanosecondsPerPixel: Double { GaussianBlur.nanosecondsPerPixel(sigma: sigma) + 5 }
 
-    /// Moves each colour away from its blurred surroundings by the difference between the two: c + (c − blurred c). The
-    /// surroundings are weighted by alpha; alpha itself is unchanged.
+    /// Moves each color away from its blurred surroundings by the difference between the two: c + (c − blurred c). The
+    /// surroundings are weighted by alpha, and alpha is unchanged.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let source = try picture.inMemory(context)
         let blur = try GaussianBlur(of: source.image, sigma: sigma, context)

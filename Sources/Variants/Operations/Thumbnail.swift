@@ -17,11 +17,11 @@ struct Thumbnail: ResizingOperation {
     var box: PixelBox
     var mode: Mode
     var enlarges: Bool
-    /// What `fill` keeps in view, or where `pad` places the picture (only fixed gravities).
+    /// The part that `fill` keeps visible, or the position of the picture for `pad` (fixed gravities only).
     var anchor: Anchor
-    /// nil for the quality that the render was requested with.
+    /// The quality. nil for the quality of the render job.
     var resample: RenderQuality?
-    /// nil for the light that the render was requested with.
+    /// The light. nil for the light of the render job.
     var light: RenderLight?
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
@@ -75,7 +75,7 @@ struct Thumbnail: ResizingOperation {
 
     func multiplied(by ratio: Double) -> Thumbnail { setting(\.box, to: box.multiplied(by: ratio)) }
 
-    /// The sizes that this step computes for a picture of size `source`.
+    /// Returns the sizes that this step produces for a picture of size `source`.
     func geometry(of source: PixelSize) -> ThumbnailGeometry {
         ThumbnailGeometry(source: source, box: box, mode: mode, enlarges: enlarges)
     }
@@ -94,7 +94,7 @@ struct Thumbnail: ResizingOperation {
 }
 
 extension RenderLight {
-    /// As the end of an explanation.
+    /// The end of the sentence in explanations.
     var spoken: String {
         switch self {
         case .auto: ", in the light that suits the picture"
@@ -105,7 +105,8 @@ extension RenderLight {
 }
 
 extension Recipe {
-    /// The recipe for a drawing, which has no pixels that enlarging would blur: its first step enlarges.
+    /// The recipe for a vector drawing. The first step is allowed to enlarge, because a drawing has no pixels that
+    /// enlarging would blur.
     var enlarging: Recipe {
         guard var thumbnail = steps.first as? Thumbnail else { return self }
         thumbnail.enlarges = true

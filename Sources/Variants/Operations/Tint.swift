@@ -19,19 +19,19 @@ struct Tint: VariantOperation {
     var nanosecondsPerPixel: Double { 10 }
     var heldPictures: Double { 0 }
 
-    /// Maps each pixel's luminance (as in `grayscale`) to a shade: black stays black, white stays white, the luminance
-    /// of `colour` becomes `colour` itself, and luminances in between are interpolated.
+    /// Maps each pixel's luminance, as in `grayscale`, to a shade. Black stays black, white stays white, and the
+    /// luminance of `colour` becomes `colour` itself. Luminances in between are interpolated.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let settled = try picture.settled(context)
         let image = settled.image
-        // Computed in 16 bits: of 8-bit luminances, only few are darker than a dark colour.
+        // Compute in 16 bits. With 8 bits, only a few luminances are darker than a dark color.
         let wide = try image.recombined([Luminance.weights.map { $0 * 257 }], keepsAlpha: false)
         var result = try wide.linear([1], [0.5]).cast(to: "ushort").mapped(by: table())
         if image.hasAlpha { result = try result.joined(alpha: image.band(3)) }
         return try settled.replacing(result.labelled("srgb"))
     }
 
-    /// Luminance 0…65535 → colour.
+    /// Returns the table that maps luminances 0…65535 to colors.
     private func table() throws(RenderError) -> Image {
         let ends = colour.bands
         let middle = zip(ends, Luminance.weights).reduce(0) { $0 + $1.0 * $1.1 }

@@ -5,7 +5,7 @@ struct Trim: ResizingOperation {
     static let summary = "Cuts off a border of uniform colour; a picture that is all border is left unchanged."
     static let example = "trim:20"
 
-    /// How far, of 255, a pixel may be from the border's colour and still count as border.
+    /// The maximum difference, 0…255, between a border pixel and the color of the border.
     var threshold: Int
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
@@ -17,13 +17,13 @@ struct Trim: ResizingOperation {
 
     var canonicalArguments: [String] { threshold == 10 ? [] : [String(threshold)] }
     var differenceGain: Double { .infinity }
-    var explanation: String { "Cuts off the border whose colour is within \(threshold) of 255." }
+    var explanation: String { "Cuts off the border: pixels with a colour within \(threshold) of 255." }
 
     func resultSize(of size: PixelSize) -> PixelSize? { nil }
 
-    /// The border is everything outside the smallest rectangle that holds all pixels differing by more than the
-    /// threshold from the top left pixel, in premultiplied red, green or blue, or in alpha. (All transparent pixels are
-    /// thus alike.) A picture that is all border is left unchanged.
+    /// Removes the border. The border is everything outside the smallest rectangle that contains all pixels that differ
+    /// from the top left pixel by more than the threshold, in premultiplied red, green or blue or in alpha. (All fully
+    /// transparent pixels are therefore equal.) A picture that consists only of border is unchanged.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let memory = try picture.inMemory(context)
         let content = try context.windows.window { () throws(RenderError) in
@@ -37,7 +37,7 @@ struct Trim: ResizingOperation {
         return try memory.cropped(to: content)
     }
 
-    /// The smallest rectangle around everything that is not border; nil if all is border.
+    /// Returns the smallest rectangle around all pixels that are not border. Returns nil if the picture is only border.
     private static func content(
         _ pixels: EditablePixels, threshold: Int, _ control: RenderControl
     ) throws(RenderError) -> PixelRectangle? {
@@ -68,7 +68,7 @@ struct Trim: ResizingOperation {
         return PixelRectangle(x: left, y: top, width: right - left, height: bottom - top)
     }
 
-    /// A band of the pixel at offset `at`, with colours multiplied by alpha: 0…65025.
+    /// Returns a band of the pixel at offset `at`. Colors are multiplied by alpha. The range is 0…65025.
     @inline(__always)
     private static func value(_ bytes: UnsafeBufferPointer<UInt8>, _ at: Int, _ bands: Int, band: Int) -> Int {
         guard bands == 4 else { return band == 3 ? 255 * 255 : Int(bytes[at + band]) * 255 }

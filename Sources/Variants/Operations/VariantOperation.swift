@@ -1,53 +1,55 @@
-/// One step of a recipe: parsed from text, written back canonically, applied to a picture.
+/// A step of a recipe. A step is parsed from text, formatted as canonical text, and applied to a picture.
 ///
 /// Each step has a file in this folder, a line in `Catalogue`, and tests.
 package protocol VariantOperation: Sendable {
-    /// The step's name in recipe text.
+    /// The name of the step in recipe text.
     static var token: String { get }
-    /// How the step is written, for example `blur:S`.
+    /// The syntax of the step, such as `blur:S`.
     static var grammar: String { get }
-    /// What the letters of the grammar stand for, with ranges and defaults; empty if the step takes no arguments.
+    /// The meaning of the letters in the grammar, with ranges and defaults. Empty for a step without arguments.
     static var ranges: String { get }
-    /// The words that a keyed argument takes where the grammar has a letter, by key.
+    /// The words that a keyed argument accepts in place of a letter of the grammar, by key.
     static var words: [String: [String]] { get }
-    /// What the step does, in one sentence.
+    /// A one-sentence description of the step.
     static var summary: String { get }
-    /// A step that parses, canonically written.
+    /// An example of the step in canonical form.
     static var example: String { get }
-    /// Parses what follows the name.
+    /// Parses the arguments after the name.
     init(_ arguments: inout StepArguments) throws(RecipeError)
-    /// Arguments in canonical form, defaults dropped: what follows the name, without the colons.
+    /// The arguments in canonical form without the separating colons. Defaults are dropped.
     var canonicalArguments: [String] { get }
-    /// What this step does, in one plain sentence with its numbers.
+    /// A plain sentence that describes this step with its values.
     var explanation: String { get }
-    /// How the step changes whether the picture has alpha.
+    /// How the step affects the alpha of the picture.
     var alphaEffect: AlphaEffect { get }
-    /// How much the step can amplify a slight difference between two pictures, at most: 1 unless it amplifies any,
-    /// `infinity` if it chooses by looking at the pixels (what to trim, where to crop), because pictures that look the
-    /// same may then give different results, even in size. Decides which renders may share a decode.
+    /// The maximum factor by which the step can amplify a slight difference between two pictures. 1 if the step does
+    /// not amplify differences. `infinity` if the step depends on the content (where to trim or crop), because pictures
+    /// that look the same could then produce different results or even sizes. Determines which renders may share a
+    /// decode.
     var differenceGain: Double { get }
-    /// Roughly the CPU time it takes, in nanoseconds for each pixel of the larger of the pictures before and after it.
-    /// Decides which renders count as long (`RenderWork`).
+    /// The approximate CPU time in nanoseconds per pixel of the larger of the two pictures before and after the step.
+    /// Determines which renders are treated as long (`RenderWork`).
     var nanosecondsPerPixel: Double { get }
-    /// How many pictures of the larger size before and after it the step has in memory at most; 0 if rows pass through it.
-    /// Decides whether a render fits in a worker (`RenderJob.memory`).
+    /// The maximum memory of the step, in pictures of the larger size before and after the step. 0 if the step
+    /// processes rows. Determines whether a render fits in a worker (`RenderJob.memory`).
     var heldPictures: Double { get }
-    /// The step with its pixel quantities multiplied (`dpr`), integers rounded half up, at least 1.
+    /// Returns the step with its pixel quantities multiplied by the `dpr`. Integers are rounded half up and are at
+    /// least 1.
     func multiplied(by ratio: Double) -> Self
-    /// Applies the step.
+    /// Returns the picture with the step applied.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture
 }
 
 /// A step that changes the picture's size.
 protocol ResizingOperation: VariantOperation {
-    /// The size after the step; nil if it depends on the pixels. Throws `notApplicable` if the step cannot be applied
-    /// to `size`.
+    /// Returns the size after the step. Returns nil if the size depends on the pixels. Throws `notApplicable` if the
+    /// step cannot be applied to `size`.
     func resultSize(of size: PixelSize) throws(RenderError) -> PixelSize?
 }
 
-/// A step that multiplies what it is named after, such as the brightness: `NAME:F`.
+/// A step that multiplies the property in its name, such as the brightness: `NAME:F`.
 protocol FactorOperation: VariantOperation {
-    /// 0…4; 1 leaves the picture as it is.
+    /// The factor, 0…4. 1 leaves the picture unchanged.
     var factor: Double { get }
     init(factor: Double)
 }
@@ -65,16 +67,16 @@ extension FactorOperation {
     }
 }
 
-/// How a step changes whether the picture has alpha.
+/// How a step affects the alpha of the picture.
 package enum AlphaEffect: Sendable, Hashable {
     case keeps
     /// Adds partial alpha, as a mask does.
     case adds
     case removes
-    /// Uncovers areas that show the background: the colour of the last `background` step, else transparent. If it is
-    /// not opaque, antialiased edges are partly transparent.
+    /// Uncovers areas that show the background, which is the color of the last `background` step or transparent. If the
+    /// background is not opaque, antialiased edges are partly transparent.
     case uncovers(antialiased: Bool)
-    /// Sets the background and flattens existing alpha onto it, which leaves none if the background is opaque.
+    /// Sets the background and flattens existing alpha onto it. No alpha is left if the background is opaque.
     case flattens(isOpaque: Bool)
 }
 
@@ -88,13 +90,13 @@ extension VariantOperation {
     package var heldPictures: Double { 3 }
     package func multiplied(by ratio: Double) -> Self { self }
 
-    /// The step with one of its values replaced.
+    /// Returns the step with one value replaced.
     func setting<Value>(_ property: WritableKeyPath<Self, Value>, to value: Value) -> Self {
         var result = self
         result[keyPath: property] = value
         return result
     }
 
-    /// The whole step in canonical form.
+    /// The complete step in canonical form.
     var canonicalText: String { ([Self.token] + canonicalArguments).joined(separator: ":") }
 }

@@ -1,14 +1,16 @@
 import Glibc
+import PipelineSupport
 
-/// A picture's average colour and its BlurHash: a few dozen characters that decode to a blurred placeholder.
+/// Computes the average color of a picture and its BlurHash, a short string that decodes to a blurred placeholder.
 ///
-/// The hash holds the lowest coefficients of a discrete cosine transform of the picture in linear light, quantised and
-/// written in base 83. Source: the BlurHash algorithm description (woltapp/blurhash, Algorithm.md).
+/// The hash contains the lowest coefficients of a discrete cosine transform of the picture in linear light, quantized
+/// and encoded in base 83. Source: the BlurHash algorithm description (woltapp/blurhash, Algorithm.md).
 package enum BlurHash {
     private static let digits = Array(
         "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz#$%*+,-.:;=?@[]^_{|}~".utf8)
 
-    /// The mean colour in linear light, weighted by alpha, as `rrggbb`; nil if every pixel is fully transparent.
+    /// Returns the mean color in linear light, weighted by alpha, as `rrggbb`. Returns nil if every pixel is fully
+    /// transparent.
     package static func averageColour(of picture: PixelBuffer) -> String? {
         var sum = (0.0, 0.0, 0.0)
         var weight = 0.0
@@ -20,13 +22,10 @@ package enum BlurHash {
             weight += alpha
         }
         guard weight > 0 else { return nil }
-        return [sum.0, sum.1, sum.2].map { component in
-            let text = String(encoded(component / weight), radix: 16)
-            return text.count == 1 ? "0" + text : text
-        }.joined()
+        return hex([sum.0, sum.1, sum.2].map { UInt8(encoded($0 / weight)) })
     }
 
-    /// The hash with `across` × `down` components, each 1…9. The picture is composited onto white.
+    /// Returns the hash with `across` × `down` components, each 1…9. The picture is composited onto white.
     package static func hash(of picture: PixelBuffer, across: Int = 4, down: Int = 3) -> String {
         var factors: [(Double, Double, Double)] = []
         for row in 0..<down {

@@ -1,9 +1,11 @@
-/// The dominant colours of a picture, found by median cut (Heckbert 1982).
+import PipelineSupport
+
+/// Finds the dominant colors of a picture with the median cut algorithm (Heckbert 1982).
 package enum Palette {
     private typealias Colour = [UInt8]
 
-    /// At most `count` colours as `rrggbb`, the most frequent first. Pixels less than half opaque do not count; similar
-    /// colours are merged.
+    /// Returns at most `count` colors as `rrggbb`, most frequent first. Pixels that are less than half opaque are
+    /// ignored, and similar colors are merged.
     package static func colours(of picture: PixelBuffer, count: Int = 5) -> [String] {
         var pixels: [Colour] = []
         for at in stride(from: 0, to: picture.pixels.count, by: 4) where picture.pixels[at + 3] >= 128 {
@@ -28,12 +30,10 @@ package enum Palette {
                 found.append((mean, box.count))
             }
         }
-        return found.sorted { $0.pixels > $1.pixels }.map { colour in
-            colour.mean.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-        }
+        return found.sorted { $0.pixels > $1.pixels }.map { hex($0.mean.map { UInt8($0) }) }
     }
 
-    /// The band in which the colours differ most, and the range of its values.
+    /// Returns the band in which the colors differ most, and the range of its values.
     private static func band(of box: [Colour]) -> (index: Int, range: Int) {
         let ranges = (0..<3).map { band -> Int in
             let values = box.map { Int($0[band]) }

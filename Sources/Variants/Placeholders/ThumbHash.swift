@@ -1,21 +1,21 @@
 import Glibc
 
-/// A picture's ThumbHash: 5 to 25 bytes that decode to a blurred placeholder with about its aspect ratio and
-/// transparency.
+/// Computes the ThumbHash of a picture: 5 to 25 bytes that decode to a blurred placeholder with approximately the same
+/// aspect ratio and transparency.
 ///
-/// The hash holds the lowest coefficients of a discrete cosine transform of brightness, two colour differences and
+/// The hash contains the lowest coefficients of a discrete cosine transform of brightness, two color differences and
 /// alpha. Source: the ThumbHash reference (evanw/thumbhash).
 package enum ThumbHash {
     private struct Channel {
         var constant = 0.0
-        /// The remaining coefficients, divided by `scale` and mapped to 0…1.
+        /// All coefficients except the first, divided by `scale` and mapped to 0…1.
         var waves: [Double] = []
         var scale = 0.0
 
         init(_ samples: [Double], width: Int, height: Int, across: Int, down: Int) {
             for row in 0..<down {
                 let vertical = (0..<height).map { cos(.pi / Double(height) * Double(row) * (Double($0) + 0.5)) }
-                // Take the upper left triangle of coefficients.
+                // Use the upper left triangle of coefficients.
                 for column in 0..<across where column * down < across * (down - row) {
                     let horizontal = (0..<width).map { cos(.pi / Double(width) * Double(column) * (Double($0) + 0.5)) }
                     var sum = 0.0
@@ -35,7 +35,7 @@ package enum ThumbHash {
         }
     }
 
-    /// The hash of a picture of at most 100 × 100 pixels.
+    /// Returns the hash of a picture of at most 100 × 100 pixels.
     package static func hash(of picture: PixelBuffer) -> [UInt8] {
         let (width, height) = (picture.width, picture.height)
         var mean = (0.0, 0.0, 0.0)
@@ -52,7 +52,7 @@ package enum ThumbHash {
         let hasAlpha = weight < Double(width * height)
         var (brightness, yellow, red, opacity) = ([Double](), [Double](), [Double](), [Double]())
         for pixel in 0..<(width * height) {
-            // Composite onto the mean colour, so that transparent pixels contribute nothing.
+            // Composite onto the mean color, so that transparent pixels contribute nothing.
             let alpha = sample(pixel, 3)
             let r = mean.0 * (1 - alpha) + alpha * sample(pixel, 0)
             let g = mean.1 * (1 - alpha) + alpha * sample(pixel, 1)
@@ -87,7 +87,7 @@ package enum ThumbHash {
             | (isLandscape ? 1 << 15 : 0)
         var hash = [first, first >> 8, first >> 16, second, second >> 8].map { UInt8(truncatingIfNeeded: $0) }
         if hasAlpha { hash.append(UInt8(whole(15 * channels[3].constant) | whole(15 * channels[3].scale) << 4)) }
-        // Pack two coefficients into each byte, the first in the lower four bits.
+        // Pack two coefficients into each byte. The first uses the lower four bits.
         var isHalf = false
         for wave in channels.flatMap(\.waves) {
             let value = UInt8(whole(15 * wave))

@@ -1,6 +1,9 @@
-/// Finds our spelling of a step written as other tools write it: `resize:300*200`, `w=300`, `300x200:cover`, `sepia`.
+import PipelineSupport
+
+/// Finds the correct spelling of steps that are written as in other tools: `resize:300*200`, `w=300`, `300x200:cover`,
+/// `sepia`.
 enum FamiliarSpelling {
-    /// Other tools' names for our steps, and what to append to the arguments.
+    /// The names that other tools use for our steps, and the text to append to the arguments.
     private static let names: [String: (token: String, rest: String)] = [
         "resize": ("thumbnail", ""), "size": ("thumbnail", ""), "s": ("thumbnail", ""), "thumb": ("thumbnail", ""),
         "fit": ("thumbnail", ""), "contain": ("thumbnail", ""), "fill": ("thumbnail", ":fill"),
@@ -12,7 +15,7 @@ enum FamiliarSpelling {
         "composite": ("overlay", ""), "logo": ("overlay", ""),
     ]
 
-    /// Other tools' names for modes and gravities of `thumbnail`.
+    /// The names that other tools use for modes and gravities of `thumbnail`.
     private static let words: [String: String] = [
         "cover": "fill", "crop": "fill", "contain": "fit", "inside": "fit", "force": "stretch", "exact": "stretch",
         "enlarge": "up", "upscale": "up", "gravity=face": "gravity=attention", "gravity=faces": "gravity=attention",
@@ -26,7 +29,8 @@ enum FamiliarSpelling {
         "transparent": "00000000",
     ]
 
-    /// Advice for steps that are arguments here, or that are not needed. `N` is replaced with the number in the text.
+    /// Advice for names that are arguments in our grammar, or that are not needed. `N` is replaced with the number in
+    /// the text.
     private static let advice: [String: String] = {
         let quality =
             "the quality follows the output, as in `webp:N`, or `original:N` to keep the original's format"
@@ -45,10 +49,10 @@ enum FamiliarSpelling {
         ]
     }()
 
-    /// Steps that need the advice only if they have a share for a size.
+    /// Steps that need the advice only if their size is a percentage.
     private static let pixelSteps: Set<String> = ["crop", "thumbnail"]
 
-    /// The error with the spelling, or the advice, that leads to what was meant; unchanged if no rule applies.
+    /// Returns the error with the intended spelling or with advice. Returns the error unchanged if no rule applies.
     static func completed(_ error: RecipeError, for step: Substring) -> RecipeError {
         var error = error
         guard step.utf8.count <= 200 else { return error }
@@ -65,20 +69,20 @@ enum FamiliarSpelling {
         return error
     }
 
-    /// The name in lower case, and the text after the first `:` or `=`.
+    /// Returns the lowercased name, and the text after the first `:` or `=`.
     private static func parts(_ step: Substring) -> (token: String, arguments: Substring) {
         let end = step.firstIndex { $0 == ":" || $0 == "=" } ?? step.endIndex
         return (step[..<end].lowercased(), step[end...].dropFirst())
     }
 
-    /// Returns the spellings that the step may stand for. Some of them do not parse.
+    /// Returns possible spellings of the step. Some of them may not parse.
     private static func candidates(_ step: Substring) -> [String] {
         var (token, rest) = parts(step)
-        if let first = step.utf8.first, (0x30...0x39).contains(first) || token.hasPrefix("x") {
-            // A size alone.
+        if let first = step.utf8.first, first.isDigit || token.hasPrefix("x") {
+            // The step is only a size.
             (token, rest) = ("thumbnail", step)
         }
-        // ImageMagick's marks behind a size: cover the box, distort, shrink only.
+        // ImageMagick's suffixes of a size: cover the box, distort, or only shrink.
         let mode = rest.last.flatMap { ["^": ":fill", "!": ":stretch", ">": ""][$0] }
         if mode != nil { rest = rest.dropLast() }
         let arguments = rest.split(separator: ":", omittingEmptySubsequences: false)
@@ -91,14 +95,14 @@ enum FamiliarSpelling {
             let (name, appended) = names[token] ?? (token, "")
             let step = name + (text.isEmpty ? "" : ":" + text) + appended
             if name == "thumbnail", let mode { return [step + mode] }
-            // A gravity needs `fill`; a share of the size is another step.
+            // A gravity requires `fill`. A percentage as the size belongs to a different step.
             guard name == "thumbnail" else { return [step] }
             return [step, step + ":fill"] + (arguments.count == 1 ? ["scaled:" + text] : [])
         }
     }
 
-    /// `300*200` and `300×200` → `300x200`; `20px` → `20`; `#fff` → `fff`; `q=80` → `80`; `white` → `ffffff`; a negative
-    /// angle → clockwise.
+    /// Rewrites one argument: `300*200` and `300×200` to `300x200`, `20px` to `20`, `#fff` to `fff`, `q=80` to `80`,
+    /// `white` to `ffffff`, and a negative angle to the equivalent clockwise angle.
     private static func tidied(_ argument: Substring, of token: String) -> String {
         var text = argument[...]
         for prefix in ["#", "q=", "quality=", "q", "fit=", "mode="] where text.hasPrefix(prefix) {

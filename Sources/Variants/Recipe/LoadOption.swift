@@ -1,4 +1,5 @@
-/// Steps that control loading. Each may appear once, anywhere; the canonical text puts them first, in this order.
+/// Steps that control loading. Each may appear once, at any position. The canonical text lists them first, in this
+/// order.
 enum LoadOption: String, CaseIterable {
     case orient, profile, frames
 
@@ -53,7 +54,7 @@ enum LoadOption: String, CaseIterable {
     }
 }
 
-/// `dpr:F`: multiplies the pixel quantities of the steps after it while parsing; a second one replaces the first.
+/// `dpr:F`: multiplies the pixel quantities of the following steps during parsing. A second `dpr` replaces the first.
 enum PixelRatio {
     static let token = "dpr"
 

@@ -1,16 +1,16 @@
-/// What outputs have unless a recipe says otherwise, for each format: quality or `lossless`, `max`, `progressive`,
-/// `chroma`, `effort`, `keep`.
+/// Default output options for each format, used if a recipe does not set them: quality or `lossless`, `max`,
+/// `progressive`, `chroma`, `effort` and `keep`.
 public struct OutputDefaults: Sendable, Hashable {
     private var byFormat: [ImageFormat: OutputSpecification] = [:]
 
-    /// The library's own defaults (docs/recipes.md).
+    /// The defaults of the library (docs/recipes.md).
     public static let none = OutputDefaults()
 
     private init() {}
 
-    /// - Parameter texts: outputs as in recipes, each of another format: `jpeg:80:progressive`,
+    /// - Parameter texts: outputs in recipe syntax, at most one per format, such as `jpeg:80:progressive` and
     ///   `avif:50:effort=3:keep=copyright`.
-    /// - Throws: `RecipeError` for what is no output with a format, and for a format that comes twice.
+    /// - Throws: `RecipeError` if a text is not an output with a format, or if a format appears twice.
     public init(_ texts: [String]) throws(RecipeError) {
         for text in texts {
             let recipe = try Recipe(text)
@@ -26,11 +26,11 @@ public struct OutputDefaults: Sendable, Hashable {
         }
     }
 
-    /// The outputs in canonical form, in the order of their names.
+    /// The outputs in canonical form, sorted by name.
     public var texts: [String] { byFormat.values.compactMap { $0.canonicalText(keepsProfile: false) }.sorted() }
 
-    /// The output as written, with the format's defaults where it says nothing. What says how many bytes there may be,
-    /// and how like the picture has to be, is one choice: an output that makes it keeps it whole.
+    /// Returns the output with the format's defaults for options that the recipe does not set. Size and fidelity
+    /// options are a single choice: an output that sets any of them gets none of the others from the defaults.
     func completed(_ written: OutputSpecification, as format: ImageFormat) -> OutputSpecification {
         guard let own = byFormat[format] else { return written }
         var output = written

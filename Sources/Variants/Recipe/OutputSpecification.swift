@@ -1,8 +1,8 @@
-/// The output step as written.
+/// The output step as written in a recipe.
 package struct OutputSpecification: Sendable, Hashable {
-    /// The outputs of recipe text; the raw value is the step's name.
+    /// The kind of output. The raw value is the name of the step.
     package enum Kind: RawRepresentable, Sendable, Hashable, CaseIterable {
-        /// One of the formats that are written.
+        /// A specific output format.
         case format(ImageFormat)
         /// The best format that the client accepts.
         case auto
@@ -26,47 +26,48 @@ package struct OutputSpecification: Sendable, Hashable {
     }
     /// The name of the output.
     package var kind: Kind
-    /// 1…100; nil for the format's default. With `maxBytes`, the highest quality that is tried.
+    /// The quality, 1…100. nil for the format's default. With `maxBytes`, the highest quality to try.
     package var quality: Int?
-    /// Whether `lossless` was requested explicitly, where that makes a difference: TIFF is lossless without it.
+    /// Whether `lossless` was requested explicitly. Set only if the option makes a difference: TIFF is always lossless.
     package var isLossless = false
-    /// Largest size of the encoded bytes; nil without a budget.
+    /// The maximum size of the encoded file in bytes. nil for no limit.
     package var maxBytes: Int?
-    /// Progressive JPEG or interlaced PNG.
+    /// Whether to write a progressive JPEG or an interlaced PNG.
     package var isProgressive = false
-    /// The resolution of chroma; `auto` if the pixels decide.
+    /// The resolution of chroma. `auto` to decide based on the pixels.
     package var chroma = ChromaResolution.auto
-    /// How hard the encoder tries to save bytes, 0…9; nil for the default of the surroundings (`RenderEffort`).
+    /// How much CPU time the encoder spends to save bytes, 0…9. nil for the default of the renderer (`RenderEffort`).
     package var effort: Int?
-    /// Metadata to keep; all other metadata is stripped.
+    /// The metadata to keep. All other metadata is removed.
     package var keep: KeptMetadata = []
 
-    /// An output with every option at its default.
+    /// Creates an output with default options.
     package init(_ kind: Kind) { self.kind = kind }
 }
 
 extension OutputSpecification.Kind {
-    /// The format, unless the original or the client decides.
+    /// The format. nil if the original or the client determines the format.
     var format: ImageFormat? {
         if case .format(let format) = self { format } else { nil }
     }
 
-    /// nil if the format is decided later, in which case every option is accepted.
+    /// The encoder. nil if the format is decided later. In that case every option is accepted.
     private var encoder: (any OutputEncoder.Type)? { format?.encoder }
 
-    /// PNG and GIF have no quality to choose.
+    /// Whether the format has a quality setting. PNG and GIF have none.
     var hasQuality: Bool { encoder?.losslessness.hasQuality ?? true }
     var canBeLossless: Bool { ![.never, .neverWithoutQuality].contains(encoder?.losslessness) }
     var canBeProgressive: Bool { encoder?.canBeProgressive ?? true }
     var hasChroma: Bool { encoder?.hasChroma ?? true }
     var hasEffort: Bool { encoder.map { $0.efforts != nil } ?? true }
-    /// Whether a quality at its default means something else than none: none lets drawn pictures become lossless.
+    /// Whether writing the default quality explicitly has an effect. Without an explicit quality, drawings may be
+    /// encoded losslessly.
     var choosesLossless: Bool { encoder?.choosesLossless ?? true }
     var holds: KeptMetadata { encoder?.holds ?? [.copyright, .exif, .icc, .position, .xmp] }
 }
 
 extension OutputSpecification {
-    /// Parses what follows the output's name.
+    /// Parses the arguments after the output's name.
     init(_ kind: Kind, _ arguments: inout StepArguments) throws(RecipeError) {
         self.init(kind)
         let flags = ["lossless", "progressive"]
@@ -129,7 +130,7 @@ extension OutputSpecification {
         return "`\(option)` goes with \(names.joined(separator: ", ")) only"
     }
 
-    /// The canonical step. `profile:keep` keeps the profile anyway, so `icc` is then not written.
+    /// Returns the canonical step. `profile:keep` already keeps the profile, so `icc` is omitted in that case.
     func canonicalText(keepsProfile: Bool) -> String {
         var parts = [kind.rawValue]
         if let quality, quality != defaultQuality || kind.choosesLossless { parts.append(String(quality)) }
@@ -143,29 +144,30 @@ extension OutputSpecification {
         return parts.joined(separator: ":")
     }
 
-    /// The quality that applies if none is written; nil if it depends on a format decided later.
+    /// The default quality. nil if the default depends on a format that is decided later.
     private var defaultQuality: Int? {
         guard let format = kind.format else { return maxBytes == nil ? nil : 100 }
         return Self.defaultQuality(of: format, hasBudget: maxBytes != nil)
     }
 
-    /// The format's own default, or 100 with a byte budget, because then the budget decides.
+    /// Returns the format's default quality, or 100 if there is a byte limit, because the limit then determines the
+    /// quality.
     static func defaultQuality(of format: ImageFormat, hasBudget: Bool) -> Int {
         hasBudget ? 100 : format.encoder?.defaultQuality ?? 80
     }
 }
 
 extension KeptMetadata {
-    /// In the order of the canonical text.
+    /// The names, in the order of the canonical text.
     static let names: [(name: String, value: KeptMetadata)] = [
         ("copyright", .copyright), ("exif", .exif), ("icc", .icc), ("position", .position), ("xmp", .xmp),
     ]
 
-    /// For example `exif+icc`.
+    /// The canonical text, such as `exif+icc`.
     var text: String { Self.names.filter { contains($0.value) }.map(\.name).joined(separator: "+") }
 }
 
-/// Sizes like `20kB` (× 1000), `20KiB` (× 1024), `1.5MB` or plain bytes.
+/// Parses and formats sizes such as `20kB` (× 1000), `20KiB` (× 1024), `1.5MB` or a plain number of bytes.
 enum ByteCount {
     private static let units = [("MB", 1_000_000), ("kB", 1000), ("MiB", 1 << 20), ("KiB", 1 << 10), ("", 1)]
 
@@ -182,7 +184,7 @@ enum ByteCount {
         return Int(bytes)
     }
 
-    /// Uses the first unit that divides `bytes`: MB, kB, MiB, KiB, then plain bytes.
+    /// Returns the size with the first unit that divides `bytes`: MB, kB, MiB, KiB, or no unit.
     static func text(_ bytes: Int) -> String {
         let (unit, size) = units.first { bytes % $0.1 == 0 } ?? ("", 1)
         return "\(bytes / size)\(unit)"

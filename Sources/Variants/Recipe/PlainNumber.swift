@@ -1,12 +1,12 @@
-/// Numbers of recipe text: plain decimals without sign or exponent, kept to six places.
+/// Parses and formats the numbers in recipes: plain decimals without a sign or exponent, with up to six decimal places.
 ///
-/// Six places make the text form exact: every value read is a whole number of millionths, so writing it and reading
-/// it again gives the same value.
+/// The limit of six places makes the text form exact. Each parsed value is a whole number of millionths, so formatting
+/// and parsing it again returns the same value.
 enum PlainNumber {
     private static let unit = 1_000_000.0
 
-    /// Reads `12`, `0.5`, `080`; nil for anything else. Further places are rounded half up; more than nine digits
-    /// before the point give infinity, which is outside every range.
+    /// Parses numbers such as `12`, `0.5` or `080`. Returns nil for other text. Rounds half up to six places. Returns
+    /// infinity, which is outside every range, for more than nine digits before the decimal point.
     static func parse(_ text: some StringProtocol) -> Double? {
         let parts = text.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
         guard let whole = parts.first, isDigits(whole) else { return nil }
@@ -25,14 +25,14 @@ enum PlainNumber {
         return Double(millionths) / unit
     }
 
-    /// Reads digits only; nil for anything else. More than nine digits give `Int.max`.
+    /// Parses digits only. Returns nil for other text, and `Int.max` for more than nine digits.
     static func parseWhole(_ text: some StringProtocol) -> Int? {
         guard isDigits(text.utf8) else { return nil }
         let significant = text.utf8.drop { $0 == UInt8(ascii: "0") }
         return significant.count <= 9 ? significant.reduce(0) { $0 * 10 + Int($1 - 48) } : .max
     }
 
-    /// The shortest plain decimal: `80`, `0.5`. For values of −10⁹…10⁹.
+    /// Returns the shortest plain decimal, such as `80` or `0.5`, for a value of −10⁹…10⁹.
     static func text(_ value: Double) -> String {
         guard value >= 0 else { return "-" + text(-value) }
         let millionths = Int((value * unit).rounded())
@@ -44,17 +44,17 @@ enum PlainNumber {
         return "\(whole).\(places)"
     }
 
-    /// Rounds to six places.
+    /// Rounds to six decimal places.
     static func rounded(_ value: Double) -> Double { (value * unit).rounded() / unit }
 
-    /// `value` × `ratio`, rounded half up, computed exactly in integers; at least `least`.
+    /// Returns `value` × `ratio`, rounded half up and computed exactly in integers. The result is at least `least`.
     static func scaled(_ value: Int, by ratio: Double, least: Int = 1) -> Int {
         guard value <= 999_999_999 else { return .max }
         let millionths = value * Int((ratio * unit).rounded())
         return max(least, (millionths + 500_000) / 1_000_000)
     }
 
-    /// `value` × `ratio`, kept to six places.
+    /// Returns `value` × `ratio`, rounded to six decimal places.
     static func scaled(_ value: Double, by ratio: Double) -> Double { rounded(value * ratio) }
 
     private static func isDigits(_ bytes: some Collection<UInt8>) -> Bool {

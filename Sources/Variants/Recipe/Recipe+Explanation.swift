@@ -1,5 +1,6 @@
 extension Recipe {
-    /// One plain sentence per step, in the order they act; load options at their default are left out.
+    /// A plain sentence for each step, in the order in which the steps are applied. Load options with default values
+    /// are omitted.
     public var explanation: [String] {
         var sentences: [String] = []
         if !orients { sentences.append("Leaves the picture as stored, whatever its EXIF orientation.") }
@@ -16,7 +17,7 @@ extension Recipe {
 }
 
 extension OutputSpecification {
-    /// Names the format that is written and the options that differ from their defaults.
+    /// Returns a sentence that names the output format and the options that differ from their defaults.
     func explanation(keepsProfile: Bool) -> String {
         let name =
             switch kind {

@@ -1,11 +1,12 @@
 extension Recipe {
-    /// Parses recipe text; presets are expanded, `dpr` is folded into the steps after it. Directly behind a preset, `dpr` counts
-    /// for the preset, and an output replaces the preset's own.
+    /// Creates a recipe from recipe text. Expands presets and applies each `dpr` to the steps after it. If a `dpr`
+    /// directly follows a preset, it applies to the preset. If an output directly follows a preset, it replaces the
+    /// preset's output.
     ///
     /// - Parameters:
-    ///   - text: steps separated by commas; empty text is the empty recipe. At most 2,000 characters and 32 steps.
-    ///   - presets: what `@name` may refer to.
-    /// - Throws: `RecipeError`, naming the step, what was expected and the nearest spelling.
+    ///   - text: steps separated by commas, at most 2,000 characters and 32 steps. Empty text is the empty recipe.
+    ///   - presets: the presets that `@name` can refer to.
+    /// - Throws: `RecipeError` with the position of the invalid step, the expected text and the closest valid spelling.
     public init(_ text: String, presets: RecipePresets = .none) throws(RecipeError) {
         self.init()
         guard !text.isEmpty else { return }
@@ -27,7 +28,7 @@ extension Recipe {
         if text.utf8.first == UInt8(ascii: "@"), RecipeName.isValid(text.dropFirst()) {
             presetName = String(text.dropFirst())
         }
-        // The canonical text must itself be a recipe; presets and `dpr` can make it longer than what was written.
+        // The canonical text must also be a valid recipe. Presets and `dpr` can make it longer than the given text.
         let length = description.utf8.count
         guard length <= Self.characterLimit else {
             throw RecipeError(
@@ -37,14 +38,15 @@ extension Recipe {
         }
     }
 
-    /// The error for a `dpr` that multiplies nothing. If it comes after the steps, the suggestion begins with it.
+    /// Returns the error for a `dpr` that multiplies nothing. If the `dpr` comes last, the suggestion moves it to the
+    /// beginning.
     private static func unusedRatio(
         at place: StepArguments.Place, of text: String, hasSteps: Bool
     ) -> RecipeError {
         var steps = text.split(separator: ",")
         steps.insert(steps.remove(at: place.step - 1), at: 0)
         let moved = steps.joined(separator: ",")
-        // Without a step, moving it would change nothing.
+        // Without any other step, moving the `dpr` would have no effect.
         let isUseful = hasSteps && place.trail.isEmpty && (try? Recipe(moved)) != nil
         return place.error(
             "`dpr` multiplies the steps after it, and no step follows"
@@ -52,7 +54,7 @@ extension Recipe {
     }
 }
 
-/// A step after presets are expanded, and where it was written.
+/// A step after preset expansion, and where it was written.
 private struct ExpandedStep {
     var text: Substring
     var place: StepArguments.Place
@@ -62,7 +64,8 @@ private struct Expansion {
     let presets: RecipePresets
     var steps: [ExpandedStep] = []
 
-    /// `chain` names the presets that led here, outermost first; `outer` is where the first of them was written.
+    /// Adds the steps of `text`. `chain` contains the names of the enclosing presets, outermost first. `outer` is the
+    /// place where the outermost preset was written.
     mutating func add(_ text: Substring, chain: [String], outer: StepArguments.Place?) throws(RecipeError) {
         var parts = text.split(separator: ",", omittingEmptySubsequences: false)
         for index in parts.indices.dropFirst() where Self.isPreset(parts[index - 1]) && Self.isRatio(parts[index]) {
@@ -112,7 +115,8 @@ private struct Expansion {
 }
 
 extension OutputSpecification.Kind {
-    /// The output that a step names, also by a file extension; nil if it names none.
+    /// Creates the kind of the output that a step names. File extensions are accepted as names. Returns nil if the step
+    /// is not an output.
     fileprivate init?(step: Substring) {
         let token = String(step.prefix { $0 != ":" })
         let format = ImageFormat(rawValue: token) ?? ImageFormat(fileExtension: token)
@@ -123,7 +127,7 @@ extension OutputSpecification.Kind {
 private struct Reader {
     var recipe = Recipe()
     private var ratio = 1.0
-    /// A `dpr` after which no step has come, unless only an output follows and no step precedes it.
+    /// The place of a `dpr` without a following step. nil if the recipe has no other steps and ends with an output.
     private(set) var unusedRatio: StepArguments.Place?
     private var loadOptions: Set<String> = []
 
@@ -153,7 +157,7 @@ private struct Reader {
             try option.read(&arguments, into: &recipe)
         } else if token == PixelRatio.token {
             ratio = try PixelRatio.read(&arguments)
-            // With an output alone, as in `dpr:2,webp`, a template may have put it there.
+            // A template may have added the `dpr` to a recipe that consists only of an output, as in `dpr:2,webp`.
             unusedRatio = isLast || !recipe.steps.isEmpty ? step.place : nil
         } else if token.isEmpty {
             throw arguments.error("expected the name of a step; remove the extra comma")

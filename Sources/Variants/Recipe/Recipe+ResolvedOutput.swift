@@ -1,21 +1,24 @@
 extension Recipe {
-    /// Decides the output for a picture: the format, and every option with its default written out.
+    /// Returns the output for a picture, with the format decided and every default filled in.
     ///
-    /// `original`: JPEG, PNG, WebP, GIF and AVIF keep their format (`keepsOriginals`), other formats become JPEG. If the
-    /// recipe names no format, PNG replaces a format that cannot hold the result's alpha (JPEG; GIF with partial alpha),
-    /// and JPEG if `lossless` was requested. An explicit `jpeg` flattens instead. Options that the format does not have
-    /// (`progressive`, metadata it has no place for) are dropped. A negotiated format that cannot hold the requested
-    /// frames, or is not meant for this many pixels (`largestNegotiated`), gives way to the next one. What cannot be
-    /// written is not chosen. For PNG and GIF originals, which are mostly drawn, WebP goes first, or from an effort of 2
-    /// on AVIF, because it takes the fewest bytes for such pictures (docs/benchmarks.md).
+    /// For `original`, JPEG, PNG, WebP, GIF and AVIF keep their format (`keepsOriginals`), and other formats become
+    /// JPEG. If the recipe does not name a format, PNG replaces a format that cannot store the alpha of the result
+    /// (JPEG, or GIF with partial alpha). PNG also replaces JPEG if `lossless` was requested. An explicit `jpeg`
+    /// flattens alpha instead. Options that the format does not support, such as `progressive` or kinds of metadata,
+    /// are dropped.
+    ///
+    /// A negotiated format is skipped if it cannot store the requested frames, or is not intended for this many pixels
+    /// (`largestNegotiated`). Formats that cannot be encoded are never chosen. For PNG and GIF originals, which are
+    /// mostly drawings, WebP comes first, or AVIF at efforts of at least 2, because these formats need the fewest bytes
+    /// for such pictures (docs/benchmarks.md).
     ///
     /// - Parameters:
     ///   - header: the original's header.
-    ///   - negotiated: for `auto`, and for a recipe without an output, the formats the client accepts, best first;
-    ///     after them comes the original's format, as for `original`. `original` and explicit formats ignore this.
-    ///   - libraries: say what can be written.
-    ///   - effort: decides the encoder's effort if the recipe gives none.
-    ///   - defaults: what the output of each format has if the recipe says nothing.
+    ///   - negotiated: the formats that the client accepts, best first, for `auto` and for recipes without an output.
+    ///     The last choice is the original's format, as for `original`. Ignored for `original` and explicit formats.
+    ///   - libraries: the libraries, which determine the formats that can be encoded.
+    ///   - effort: the effort of the encoder if the recipe does not specify one.
+    ///   - defaults: the default options of each format.
     package func resolvedOutput(
         for header: ImageHeader, negotiated: [ImageFormat] = [], with libraries: RenderLibraries = .unknown,
         effort: RenderEffort = .quick, defaults: OutputDefaults = .none
@@ -27,7 +30,7 @@ extension Recipe {
         let isLossless =
             switch encoder?.losslessness {
             case .always, .neverWithoutQuality: true
-            case .unlessFewColours: written.isLossless || !header.hasFewColours
+            case .unlessFewColours: written.isLossless || !header.hasFewColors
             case .onRequest: written.isLossless
             case .never, nil: false
             }
@@ -69,19 +72,20 @@ extension Recipe {
         return isUnfit ? .png : format
     }
 
-    /// The result's pixels, as far as the header and the steps determine them.
+    /// Returns the number of pixels of the result, as far as the header and the steps determine it.
     private func area(of header: ImageHeader) -> Int {
-        var size = PixelSize(width: header.width, height: header.height)
+        var size = PixelSize(width: header.encodedWidth, height: header.encodedHeight)
         if orients, header.orientation >= 5 { size = size.swapped }
         for case let step as any ResizingOperation in steps {
-            // `checkSizes` reports a step that cannot be applied.
+            // Ignore the error here: `checkSizes` reports a step that cannot be applied.
             size = (try? step.resultSize(of: size)) ?? size
         }
         return size.width.multipliedReportingOverflow(by: size.height).partialValue
     }
 
-    /// The result's alpha, as far as the header and the steps determine it. Resizing does not change it: resizing softens a GIF's hard edges, but writing a
-    /// GIF rounds alpha again, so an animation stays a GIF.
+    /// Returns the alpha of the result, as far as the header and the steps determine it. Resizing softens the hard
+    /// edges of a GIF but is not counted as a change, because encoding a GIF rounds alpha again. An animated GIF
+    /// therefore stays a GIF.
     private func alpha(of header: ImageHeader) -> ImageFormat.Alpha {
         var alpha = header.hasAlpha ? header.format.alpha : .none
         var background: Colour?
@@ -106,7 +110,7 @@ extension Recipe {
 }
 
 extension ResolvedOutput: CustomStringConvertible {
-    /// Every option written out, for keys and logs: `jpeg:quality=80:lossless=no:max=none:progressive=no:…`.
+    /// All options, for keys and logs: `jpeg:quality=80:lossless=no:max=none:progressive=no:…`.
     package var description: String {
         [
             format.rawValue,

@@ -1,4 +1,4 @@
-/// The box of a `thumbnail`, in pixels; one edge may be left open.
+/// The box of a `thumbnail` in pixels. One edge may be nil.
 package struct ThumbnailSize: Sendable, Hashable, CustomStringConvertible {
     package var width: Int?
     package var height: Int?
@@ -8,7 +8,7 @@ package struct ThumbnailSize: Sendable, Hashable, CustomStringConvertible {
         self.height = height
     }
 
-    /// As it may be written in a recipe: `300x200`, `300x`, `x200`, and `300` for a square.
+    /// The box in recipe syntax: `300x200`, `300x`, `x200`, or `300` for a square.
     package var description: String {
         if let width, width == height { return String(width) }
         return (width.map(String.init) ?? "") + "x" + (height.map(String.init) ?? "")
@@ -16,9 +16,10 @@ package struct ThumbnailSize: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension Recipe {
-    /// The recipe with the box of each `thumbnail` replaced.
+    /// Returns the recipe with the box of each `thumbnail` replaced.
     ///
-    /// - Parameter change: the new box, with the same edges left open, for a box that is there; edges 1…8192.
+    /// - Parameter change: returns the new box for an existing box. Edges that are nil must stay nil, and other edges
+    ///   must be 1…8192.
     package func mappingThumbnails<Failure: Error>(
         _ change: (ThumbnailSize) throws(Failure) -> ThumbnailSize
     ) throws(Failure) -> Recipe {
@@ -33,7 +34,7 @@ extension Recipe {
 }
 
 extension Catalogue {
-    /// The catalogue name of a step, load option or output; nil if the catalogue has no such name.
+    /// Returns the catalog name of a step, load option or output. Returns nil if the catalog does not contain the name.
     package static func listedName(ofStep text: some StringProtocol) -> String? {
         let token = String(text.prefix { $0 != ":" })
         let format = ImageFormat(rawValue: token) ?? ImageFormat(fileExtension: token)

@@ -1,11 +1,11 @@
 import PipelineSupport
 
-// Recipes that the compiler checks, one method for each step and output.
+// Type-safe recipes, with one method for each step and output.
 //
-// A method writes its step as recipe text and parses the text again, so that ranges, errors and canonical text have one
-// source.
+// Each method writes its step as recipe text and parses the result, so that ranges, errors and canonical text are
+// defined only once.
 
-/// The text of a typed recipe, and its first error.
+/// The text of a typed recipe, and the first error in it.
 final class WrittenRecipe: Sendable {
     let text: String
     let error: RecipeError?
@@ -14,79 +14,76 @@ final class WrittenRecipe: Sendable {
 }
 
 extension Recipe {
-    /// The first error of a recipe that was made of typed steps, such as a value outside its range, a step after the output
-    /// or too many steps; nil if the recipe is valid. Requests with such a recipe fail with `invalidRecipe`.
+    /// The first error in a recipe that was built with typed steps, such as a value outside its range, a step after the
+    /// output, or too many steps. nil if the recipe is valid. Requests with an invalid recipe fail with
+    /// `invalidRecipe`.
     public var error: RecipeError? { written?.error }
 
-    /// How `thumbnail` fills its box: within it, covering it, within it with margins, or distorted.
+    /// How `thumbnail` fits the picture to the box: scaled to fit inside, cropped to fill it, scaled and padded, or
+    /// stretched.
     public enum Mode: String, Sendable, CaseIterable { case fit, fill, pad, stretch }
 
-    /// How a mask is scaled to the picture: distorted, or covering it.
-    public enum MaskFit: String, Sendable, CaseIterable { case stretch, cover }
-
-    /// The directions of `flip`.
-    public enum Axes: String, Sendable, CaseIterable { case horizontal = "h", vertical = "v", both = "hv" }
-
-    /// A radius or distance in pixels (a literal, or `.pixels`), or in percent of the picture's smaller edge.
+    /// A radius or distance in pixels (a literal or `.pixels`) or as a percentage of the picture's smaller edge.
     public struct Length: Sendable, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral {
         let text: String
 
-        /// Pixels, 0…8192; the offset of an overlay may be negative.
+        /// A length in pixels, 0…8192. Offsets of overlays may be negative.
         public static func pixels(_ value: Double) -> Length { Length(text: signed(value)) }
-        /// Percent of the smaller edge, 0…100; the offset of an overlay may be negative.
+        /// A percentage of the smaller edge, 0…100. Offsets of overlays may be negative.
         public static func percent(_ value: Double) -> Length { Length(text: signed(value) + "pct") }
         private static func signed(_ value: Double) -> String { value < 0 ? "-" + number(-value) : number(value) }
         init(text: String) { self.text = text }
-        /// Pixels, as a literal.
+        /// Creates a length in pixels.
         public init(integerLiteral value: Int) { self = .pixels(Double(value)) }
-        /// Pixels, as a literal.
+        /// Creates a length in pixels.
         public init(floatLiteral value: Double) { self = .pixels(value) }
     }
 
-    /// How large an overlay is drawn.
+    /// The size at which an overlay is drawn.
     public struct OverlaySize: Sendable {
         let text: String
 
-        /// A factor of the overlay's own size, 0.01…100.
+        /// A multiple of the overlay's own size, 0.01…100.
         public static func factor(_ value: Double) -> OverlaySize { OverlaySize(text: "scale=" + number(value)) }
-        /// Percent of the picture's width and height into which the overlay is fitted, 0.01…100.
+        /// A percentage of the picture's width and height that the overlay fits into, 0.01…100.
         public static func percent(_ value: Double) -> OverlaySize {
             OverlaySize(text: "scale=" + number(value) + "pct")
         }
-        /// A box in pixels into which the overlay is fitted, edges 1…8192; with one edge nil, only the other counts.
+        /// A box in pixels that the overlay fits into. Edges are 1…8192. If one edge is nil, only the other edge limits
+        /// the size.
         public static func box(_ width: Int?, _ height: Int?) -> OverlaySize {
             OverlaySize(text: "fit=" + Recipe.box(width, height))
         }
     }
 
-    /// An option of an output. A literal is a quality, 1…100: `.webp(80, .maxBytes(20_000))`.
+    /// An option of an output. An integer literal is a quality, 1…100: `.webp(80, .maxBytes(20_000))`.
     public struct OutputOption: Sendable, ExpressibleByIntegerLiteral {
         var text: String?
 
-        /// Keeps every pixel that can be seen.
+        /// Preserves every visible pixel.
         public static let lossless = OutputOption(text: "lossless")
-        /// Progressive JPEG, interlaced PNG.
+        /// Writes a progressive JPEG or an interlaced PNG.
         public static let progressive = OutputOption(text: "progressive")
-        /// A quality of 1…100, which comes before other options.
+        /// Sets the quality, 1…100. Must be the first option.
         public static func quality(_ value: Int) -> OutputOption { OutputOption(text: "\(value)") }
-        /// The most bytes of the file, 1…1,000,000,000.
+        /// Limits the size of the file in bytes, 1…1,000,000,000.
         public static func maxBytes(_ count: Int) -> OutputOption { OutputOption(text: "max=\(count)") }
-        /// The resolution of chroma.
-        public static func chroma(_ value: ChromaResolution) -> OutputOption {
-            OutputOption(text: "chroma=" + value.rawValue)
-        }
-        /// How hard the encoder tries to save bytes, 0…9.
+        /// Stores chroma at the resolution of luma. By default, the encoder chooses.
+        public static let fullChroma = OutputOption(text: "chroma=full")
+        /// Stores chroma at half the resolution of luma.
+        public static let halfChroma = OutputOption(text: "chroma=half")
+        /// Sets how much CPU time the encoder spends to save bytes, 0…9.
         public static func effort(_ value: Int) -> OutputOption { OutputOption(text: "effort=\(value)") }
-        /// Metadata that is kept.
+        /// Keeps the given kinds of metadata.
         public static func keep(_ kinds: KeptMetadata) -> OutputOption {
             OutputOption(text: kinds.isEmpty ? nil : "keep=" + kinds.text)
         }
         init(text: String?) { self.text = text }
-        /// A quality, as a literal.
+        /// Creates a quality option.
         public init(integerLiteral value: Int) { self = .quality(value) }
     }
 
-    /// A number as recipe text. Parsing refuses the text of a negative or infinite number, or of one that is too large.
+    /// Returns a number as recipe text. Parsing rejects the text if the number is negative, infinite or too large.
     fileprivate static func number(_ value: Double) -> String {
         value >= 0 && value < 1e9 ? PlainNumber.text(value) : "\(value)"
     }
@@ -95,10 +92,10 @@ extension Recipe {
         (width.map(String.init) ?? "") + "x" + (height.map(String.init) ?? "")
     }
 
-    private static func colour(_ value: UInt32, alpha: UInt8 = 255) -> String {
+    private static func color(_ value: UInt32, alpha: UInt8 = 255) -> String {
         let digits = String(value, radix: 16)
         let padding = String(repeating: "0", count: max(0, 6 - digits.count))
-        // Longer values have too many digits for a colour, with alpha in any case.
+        // Values above 24 bits have too many digits for a color, whether or not alpha is appended.
         return padding + digits + (alpha < 255 || digits.count > 6 ? hex([alpha]) : "")
     }
 
@@ -119,24 +116,21 @@ extension Recipe {
 }
 
 extension Recipe {
-    /// Leaves the picture as stored; otherwise its EXIF orientation is applied first.
+    /// Ignores the EXIF orientation, which is otherwise applied first.
     public func unoriented() -> Recipe { adding("orient", "off") }
-    /// Keeps the colour space, and its profile in the output; otherwise colours become sRGB.
+    /// Keeps the color space and stores its profile in the output. Otherwise colors are converted to sRGB.
     public func keepingProfile() -> Recipe { adding("profile", "keep") }
 
-    /// Decodes more frames of an animation than the first.
-    public func frames(_ frames: Frames) -> Recipe {
-        switch frames {
-        case .first: adding("frames", "first")
-        case .all: adding("frames", "all")
-        case .count(let count): adding("frames", "\(count)")
-        }
-    }
+    /// Decodes at most this many frames of an animation, 1…100,000. By default, only the first frame is decoded.
+    public func frames(_ count: Int) -> Recipe { adding("frames", "\(count)") }
+    /// Decodes all frames of an animation.
+    public func allFrames() -> Recipe { adding("frames", "all") }
 
-    /// Multiplies the sizes of the steps after it, 0.1…8.
+    /// Multiplies the sizes of the following steps by a factor of 0.1…8.
     public func dpr(_ ratio: Double) -> Recipe { adding("dpr", Self.number(ratio)) }
 
-    /// Resizes to a box, edges 1…8192; with one edge nil, to the other. Never enlarges unless `up` is true.
+    /// Resizes to a box with edges of 1…8192 pixels. If one edge is nil, only the other edge determines the size. Never
+    /// enlarges unless `up` is true.
     public func thumbnail(
         _ width: Int?, _ height: Int?, _ mode: Mode = .fit, up: Bool = false, gravity: Gravity? = nil,
         focus: (x: Double, y: Double)? = nil, resample: RenderQuality? = nil, light: RenderLight? = nil
@@ -153,25 +147,26 @@ extension Recipe {
         thumbnail(edge, edge, mode, up: up, gravity: gravity)
     }
 
-    /// Scales both edges by a factor, 0.0001…100; may enlarge.
+    /// Scales both edges by a factor of 0.0001…100. May enlarge.
     public func scaled(_ factor: Double, light: RenderLight? = nil) -> Recipe {
         adding("scaled", Self.number(factor), light.map { "light=" + $0.rawValue })
     }
 
-    /// Rounds the corners: one radius for all, or four clockwise from top left.
+    /// Rounds the corners. Takes one radius for all corners, or four radii clockwise from the top left.
     public func roundedMask(_ radii: Length...) -> Recipe {
         adding("rounded-mask", radii.map(\.text).joined(separator: ":"))
     }
 
-    /// Makes everything outside the inscribed ellipse transparent.
+    /// Makes all pixels outside the inscribed ellipse transparent.
     public func circle() -> Recipe { adding("circle") }
 
-    /// Multiplies alpha with a mask of the mask folder.
-    public func mask(_ name: String, _ fit: MaskFit = .stretch) -> Recipe {
-        adding("mask", name, "fit=" + fit.rawValue)
+    /// Multiplies alpha by a mask from the mask folder. The mask is scaled to cover the picture, or stretched to its
+    /// size.
+    public func mask(_ name: String, covers: Bool = false) -> Recipe {
+        adding("mask", name, covers ? "fit=cover" : nil)
     }
 
-    /// Cuts out a rectangle: at an offset from the top left, or where `gravity` says.
+    /// Crops to a rectangle, either at an offset from the top left or positioned by `gravity`.
     public func crop(
         _ width: Int, _ height: Int, at offset: (x: Int, y: Int)? = nil, gravity: Gravity? = nil
     ) -> Recipe {
@@ -180,48 +175,55 @@ extension Recipe {
             gravity.map { "gravity=" + $0.rawValue })
     }
 
-    /// Cuts off a border of uniform colour, within a threshold of 0…255.
+    /// Removes a border of uniform color. The threshold for color differences is 0…255.
     public func trim(_ threshold: Int = 10) -> Recipe { adding("trim", "\(threshold)") }
-    /// Rotates clockwise, 0…360.
+    /// Rotates clockwise by 0…360 degrees.
     public func rotate(_ degrees: Double) -> Recipe { adding("rotate", Self.number(degrees)) }
-    /// Mirrors the picture.
-    public func flip(_ axes: Axes) -> Recipe { adding("flip", axes.rawValue) }
-    /// Blurs (Gaussian), sigma 0.3…100 output pixels.
+    /// Mirrors the picture horizontally, vertically or both.
+    public func flip(horizontally: Bool = false, vertically: Bool = false) -> Recipe {
+        adding("flip", (horizontally ? "h" : "") + (vertically ? "v" : ""))
+    }
+    /// Applies a Gaussian blur with a sigma of 0.3…100 output pixels.
     public func blur(_ sigma: Double) -> Recipe { adding("blur", Self.number(sigma)) }
-    /// Sharpens (unsharp mask), sigma 0.3…100 output pixels.
+    /// Applies an unsharp mask with a sigma of 0.3…100 output pixels.
     public func sharpen(_ sigma: Double = 1) -> Recipe { adding("sharpen", Self.number(sigma)) }
-    /// Replaces blocks of 1…8192 pixels with their mean colour.
+    /// Replaces each block of 1…8192 pixels per edge with the mean color of the block.
     public func pixelate(_ edge: Int) -> Recipe { adding("pixelate", "\(edge)") }
-    /// Turns colours into shades of grey.
+    /// Converts colors to shades of gray.
     public func grayscale() -> Recipe { adding("grayscale") }
-    /// Turns colours into shades of one: `0x704214`.
-    public func tint(_ colour: UInt32) -> Recipe { adding("tint", Self.colour(colour)) }
-    /// Multiplies the brightness, 0…4.
+    /// Converts colors to shades of a single color, such as `0x704214`.
+    public func tint(_ color: UInt32) -> Recipe { adding("tint", Self.color(color)) }
+    /// Multiplies the brightness by a factor of 0…4.
     public func brightness(_ factor: Double) -> Recipe { adding("brightness", Self.number(factor)) }
-    /// Multiplies the contrast, 0…4.
+    /// Multiplies the contrast by a factor of 0…4.
     public func contrast(_ factor: Double) -> Recipe { adding("contrast", Self.number(factor)) }
-    /// Multiplies the saturation, 0…4.
+    /// Multiplies the saturation by a factor of 0…4.
     public func saturation(_ factor: Double) -> Recipe { adding("saturation", Self.number(factor)) }
 
-    /// Flattens alpha onto a colour, `0xffffff`, which later steps use as their background.
-    public func background(_ colour: UInt32, alpha: UInt8 = 255) -> Recipe {
-        adding("background", Self.colour(colour, alpha: alpha))
+    /// Flattens alpha onto a color, such as `0xffffff`. Later steps use the color as their background.
+    public func background(_ color: UInt32, alpha: UInt8 = 255) -> Recipe {
+        adding("background", Self.color(color, alpha: alpha))
     }
 
-    /// Adds a margin that shows the background: one width for all sides, or top, right, bottom, left.
+    /// Adds margins that show the background. Takes one width for all sides, or four widths for the top, right, bottom
+    /// and left.
     public func extend(_ margins: Int...) -> Recipe { adding("extend", margins.map { "\($0)" }.joined(separator: ":")) }
-    /// Adds a frame of 1…8192 pixels around the picture, which grows.
-    public func border(_ width: Int, _ colour: UInt32) -> Recipe { adding("border", "\(width)", Self.colour(colour)) }
+    /// Adds a frame of 1…8192 pixels around the picture, which enlarges the picture.
+    public func border(_ width: Int, _ color: UInt32) -> Recipe { adding("border", "\(width)", Self.color(color)) }
 
-    /// Lays a picture of the overlay folder over this one.
+    /// Draws a picture from the overlay folder over this picture.
     ///
-    /// `Recipe.thumbnail(800, 600).overlay("logo", gravity: .southEast, size: .percent(20), offset: (.percent(3), .percent(3)))`
+    /// ```swift
+    /// Recipe.thumbnail(800, 600)
+    ///     .overlay("logo", gravity: .southEast, size: .percent(20), offset: (.percent(3), .percent(3)))
+    /// ```
     ///
     /// - Parameters:
-    ///   - offset: how far the overlay is moved inwards from the sides that `gravity` names; right and down along other axes.
-    ///   - least: the least width and height of a picture that gets the overlay, 1…8192 pixels; nil for any.
+    ///   - offset: the distance from the sides that `gravity` names. Along an axis without a named side, the overlay
+    ///     moves right or down.
+    ///   - least: the minimum width and height in pixels, 1…8192, of pictures that get the overlay; nil for no minimum.
     public func overlay(
-        _ name: String, gravity: Gravity = .centre, opacity: Double = 1, size: OverlaySize = .factor(1),
+        _ name: String, gravity: Gravity = .center, opacity: Double = 1, size: OverlaySize = .factor(1),
         offset: (x: Length, y: Length)? = nil, from least: (width: Int?, height: Int?)? = nil
     ) -> Recipe {
         adding(
@@ -229,11 +231,11 @@ extension Recipe {
             offset.map { "offset=\($0.x.text)x\($0.y.text)" }, least.map { "from=" + Self.box($0.width, $0.height) })
     }
 
-    /// Covers this picture with copies of a picture of the overlay folder.
+    /// Covers this picture with copies of a picture from the overlay folder.
     ///
     /// - Parameters:
-    ///   - gap: the space between copies.
-    ///   - least: the least width and height of a picture that gets the overlay, 1…8192 pixels; nil for any.
+    ///   - gap: the space between the copies.
+    ///   - least: the minimum width and height in pixels, 1…8192, of pictures that get the overlay; nil for no minimum.
     public func tiledOverlay(
         _ name: String, opacity: Double = 1, size: OverlaySize = .factor(1), gap: (x: Length, y: Length)? = nil,
         from least: (width: Int?, height: Int?)? = nil
@@ -243,29 +245,29 @@ extension Recipe {
             gap.map { "gap=\($0.x.text)x\($0.y.text)" }, least.map { "from=" + Self.box($0.width, $0.height) })
     }
 
-    /// Ends as JPEG.
+    /// Encodes the result as JPEG.
     public func jpeg(_ options: OutputOption...) -> Recipe { adding(["jpeg"] + options.map(\.text)) }
-    /// Ends as PNG; `.lossless` keeps colours that a palette would lose.
+    /// Encodes the result as PNG. `.lossless` preserves colors that a palette would lose.
     public func png(_ options: OutputOption...) -> Recipe { adding(["png"] + options.map(\.text)) }
-    /// Ends as WebP.
+    /// Encodes the result as WebP.
     public func webp(_ options: OutputOption...) -> Recipe { adding(["webp"] + options.map(\.text)) }
-    /// Ends as AVIF.
+    /// Encodes the result as AVIF.
     public func avif(_ options: OutputOption...) -> Recipe { adding(["avif"] + options.map(\.text)) }
-    /// Ends as GIF.
+    /// Encodes the result as GIF.
     public func gif(_ options: OutputOption...) -> Recipe { adding(["gif"] + options.map(\.text)) }
-    /// Ends as JPEG XL.
+    /// Encodes the result as JPEG XL.
     public func jxl(_ options: OutputOption...) -> Recipe { adding(["jxl"] + options.map(\.text)) }
-    /// Ends as TIFF.
+    /// Encodes the result as TIFF.
     public func tiff(_ options: OutputOption...) -> Recipe { adding(["tiff"] + options.map(\.text)) }
-    /// Ends in the best format that the client accepts.
+    /// Encodes the result in the best format that the client accepts.
     public func auto(_ options: OutputOption...) -> Recipe { adding(["auto"] + options.map(\.text)) }
-    /// Ends in the original's format, if it can be written.
+    /// Encodes the result in the original's format if that format can be encoded.
     public func original(_ options: OutputOption...) -> Recipe { adding(["original"] + options.map(\.text)) }
 }
 
-// The step that most recipes begin with; others follow `Recipe()`.
+// The step that most recipes begin with. All other steps start from `Recipe()`.
 extension Recipe {
-    /// Begins a recipe with `thumbnail`.
+    /// Creates a recipe that begins with `thumbnail`.
     public static func thumbnail(
         _ width: Int?, _ height: Int?, _ mode: Mode = .fit, up: Bool = false, gravity: Gravity? = nil,
         focus: (x: Double, y: Double)? = nil, resample: RenderQuality? = nil, light: RenderLight? = nil
@@ -274,7 +276,7 @@ extension Recipe {
             width, height, mode, up: up, gravity: gravity, focus: focus, resample: resample, light: light)
     }
 
-    /// Begins a recipe with `thumbnail`, for a square box.
+    /// Creates a recipe that begins with `thumbnail` for a square box.
     public static func thumbnail(_ edge: Int, _ mode: Mode = .fit, up: Bool = false, gravity: Gravity? = nil) -> Recipe
     {
         Recipe().thumbnail(edge, mode, up: up, gravity: gravity)

@@ -1,45 +1,48 @@
-/// Load options, operations and an output, in the order of recipe text (docs/recipes.md).
+/// Describes how to derive a variant from an original: load options, operations and an output, as in recipe text
+/// (docs/recipes.md).
 ///
-/// `Recipe(_:presets:)` parses; `description` is the canonical text, which parses to an equal recipe. Recipes are equal
-/// if their canonical texts are.
+/// Create a recipe from text with `Recipe(_:presets:)`, or from typed steps. `description` is the canonical text, which
+/// parses to an equal recipe. Two recipes are equal if their canonical texts are equal.
 public struct Recipe: Sendable {
-    /// Which frames of an animation are decoded.
-    public enum Frames: Sendable, Hashable { case first, all, count(Int) }
+    /// The frames of an animation to decode.
+    package enum Frames: Sendable, Hashable { case first, all, count(Int) }
 
-    /// The most steps a recipe may have after presets are expanded, including load options, `dpr` and the output.
+    /// The maximum number of steps after preset expansion, including load options, `dpr` and the output.
     public static let stepLimit = 32
-    /// The most characters a recipe may have, as written and in canonical form.
+    /// The maximum number of characters, both as written and in canonical form.
     package static let characterLimit = 2000
 
-    /// Whether the EXIF orientation is applied; `orient:off` turns it off.
+    /// Whether to apply the EXIF orientation. False with `orient:off`.
     package var orients = true { didSet { parsedSteps = nil } }
-    /// Whether the picture stays in its own colour space (`profile:keep`) instead of sRGB.
+    /// Whether the picture keeps its own color space (`profile:keep`) instead of being converted to sRGB.
     package var keepsProfile = false { didSet { parsedSteps = nil } }
     package var frames = Frames.first { didSet { parsedSteps = nil } }
     package var steps: [any VariantOperation] = [] { didSet { parsedSteps = nil } }
-    /// The output; nil leaves the format to negotiation, as `auto` does.
+    /// The output. nil to negotiate the format, as with `auto`.
     package var output: OutputSpecification?
-    /// The preset's name if the parsed text was exactly one preset (`@name`). Not part of equality.
+    /// The name of the preset if the parsed text was exactly one preset (`@name`). Equality ignores this name.
     package internal(set) var presetName: String?
 
-    /// `stepsDescription` of a recipe that nothing has changed since it was parsed: each request makes a key of it.
+    /// The cached `stepsDescription` of a recipe that has not changed since it was parsed. Every request uses it in a
+    /// key.
     var parsedSteps: String?
-    /// The text of a typed recipe; nil for other recipes.
+    /// The text of a recipe that was built from typed steps. nil for other recipes.
     var written: WrittenRecipe?
 
-    /// The empty recipe: the picture as it is, upright and in sRGB.
+    /// Creates an empty recipe, which only applies the orientation and converts to sRGB.
     public init() {}
 }
 
 extension Recipe: CustomStringConvertible {
-    /// Canonical text: load options, steps, output; defaults dropped, numbers normalised, presets expanded.
+    /// The canonical text: load options, steps and output. Defaults are dropped, numbers are normalized, and presets
+    /// are expanded.
     public var description: String {
         if let written, written.error != nil { return written.text }
         guard let output = output?.canonicalText(keepsProfile: keepsProfile) else { return stepsDescription }
         return stepsDescription.isEmpty ? output : stepsDescription + "," + output
     }
 
-    /// Canonical text without the output; part of the variant key.
+    /// The canonical text without the output. Part of the variant key.
     package var stepsDescription: String { parsedSteps ?? stepTexts.joined(separator: ",") }
 
     private var loadOptionTexts: [String] {
@@ -54,18 +57,18 @@ extension Recipe: CustomStringConvertible {
         return texts
     }
 
-    /// Whether it has steps, and nothing that is no step: no load option and no output.
+    /// Whether the recipe has steps but no load option or output.
     package var isOfStepsAlone: Bool { output == nil && loadOptionTexts.isEmpty && !steps.isEmpty }
 
     private var stepTexts: [String] { loadOptionTexts + steps.map { $0.canonicalText } }
 
-    /// Names of the masks used, each once, in order of use.
+    /// The names of the masks, each listed once, in order of first use.
     public var maskNames: [String] { Self.unique(steps.compactMap { ($0 as? NamedMask)?.name }) }
 
-    /// Names of the overlays used, each once, in order of use.
+    /// The names of the overlays, each listed once, in order of first use.
     public var overlayNames: [String] { Self.unique(steps.compactMap { ($0 as? Overlay)?.name }) }
 
-    /// The key of an overlay's bytes in `RenderJob.masks`; never a valid mask name.
+    /// Returns the key of an overlay's bytes in `RenderJob.masks`. The key is never a valid mask name.
     public static func overlayKey(_ name: String) -> String { "overlay:" + name }
 
     private static func unique(_ names: [String]) -> [String] {

@@ -1,12 +1,13 @@
-/// Why recipe text was refused: which step, and what was expected in its place.
+/// Describes why recipe text was rejected: the invalid step, and the text that was expected.
 public struct RecipeError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Position of the step in the written recipe, from 1; nil if the recipe as a whole is at fault.
+    /// The position of the step in the recipe as written, starting at 1. nil if the error concerns the recipe as a
+    /// whole.
     public var step: Int?
-    /// The step as written, cut to 80 characters, control characters escaped; empty if `step` is nil.
+    /// The step as written, truncated to 80 characters and with control characters escaped. Empty if `step` is nil.
     public var text: String
-    /// What is wrong and what was expected.
+    /// A description of the mistake and the expected text.
     public var expected: String
-    /// The nearest spelling that would have been understood there.
+    /// The closest valid spelling.
     public var suggestion: String?
 
     package init(step: Int? = nil, text: String = "", expected: String, suggestion: String? = nil) {
@@ -16,7 +17,7 @@ public struct RecipeError: Error, Sendable, Hashable, CustomStringConvertible {
         self.suggestion = suggestion
     }
 
-    /// For example: step 2, `thumbnial`: unknown step; did you mean `thumbnail`?
+    /// The error message, such as: step 2, `thumbnial`: unknown step; did you mean `thumbnail`?
     public var description: String {
         let place = step.map { "step \($0), `\(text)`: " } ?? ""
         return place + problem
@@ -24,12 +25,12 @@ public struct RecipeError: Error, Sendable, Hashable, CustomStringConvertible {
 
     private var problem: String { expected + (suggestion.map { "; did you mean `\($0)`?" } ?? "") }
 
-    /// The message with the recipe. The step is named only if the recipe has others.
+    /// Returns the message with the recipe. The message names the step only if the recipe has other steps.
     package func message(of recipe: String) -> String {
         "recipe `\(Self.shown(recipe))`: " + (text == Self.shown(recipe) ? problem : description)
     }
 
-    /// User text as it may appear in a message: bounded, and without control characters.
+    /// Returns user text for a message, truncated and with control characters escaped.
     static func shown(_ text: some StringProtocol) -> String {
         var result = ""
         for (count, scalar) in text.unicodeScalars.enumerated() {

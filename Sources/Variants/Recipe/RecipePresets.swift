@@ -1,21 +1,22 @@
-/// Named recipes, used in recipe text as `@name`.
+/// Named recipes, which recipe text refers to as `@name`.
 public struct RecipePresets: Sendable, Hashable {
-    /// Presets may use other presets, nested at most this deep.
+    /// The maximum nesting depth of presets that use other presets.
     package static let nestingLimit = 4
 
-    /// No presets at all.
+    /// An empty set of presets.
     public static let none = RecipePresets(unchecked: [:], stepLimit: Recipe.stepLimit)
 
     private let texts: [String: String]
-    /// The most steps a recipe may have after presets are expanded; at most `Recipe.stepLimit`.
+    /// The maximum number of steps after preset expansion. At most `Recipe.stepLimit`.
     let stepLimit: Int
 
-    /// Checks every name and recipe. Names match `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`; presets must not form a circle or
-    /// nest deeper than 4; an output may only be the last step. Reports the first faulty preset in order of name.
+    /// Checks all names and recipes, and throws the error of the first invalid preset in order of name. Names must
+    /// match `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`. Presets must not form a cycle or nest deeper than four levels, and an
+    /// output must be the last step.
     ///
     /// - Parameters:
-    ///   - texts: recipe texts by their names.
-    ///   - stepLimit: the most steps a recipe may have after presets are expanded; at most 32, the default.
+    ///   - texts: the recipe texts by preset name.
+    ///   - stepLimit: the maximum number of steps after preset expansion. At most 32, which is the default.
     public init(_ texts: [String: String], stepLimit: Int = Recipe.stepLimit) throws(RecipeError) {
         self.init(unchecked: texts, stepLimit: stepLimit)
         for name in names { if let fault = fault(of: name) { throw fault } }
@@ -26,8 +27,8 @@ public struct RecipePresets: Sendable, Hashable {
         self.stepLimit = min(stepLimit, Recipe.stepLimit)
     }
 
-    /// What is wrong with each of these presets, in order of name. One that is wrong only because of another that it uses
-    /// is left out.
+    /// Returns the errors in these presets, in order of name. Omits presets that are invalid only because they use an
+    /// invalid preset.
     package static func faults(
         in texts: [String: String], stepLimit: Int = Recipe.stepLimit
     ) -> [(name: String, fault: RecipeError)] {
@@ -35,7 +36,7 @@ public struct RecipePresets: Sendable, Hashable {
         let faults = presets.names.compactMap { name in presets.fault(of: name).map { (name: name, fault: $0) } }
         let faulty = Set(faults.map(\.name))
         return faults.filter { name, _ in
-            // Those of a circle use each other, and each of them is at fault.
+            // Presets in a cycle use each other, and each of them is invalid.
             !presets.used(by: name).contains { faulty.contains($0) && !presets.used(by: $0).contains(name) }
         }
     }
@@ -54,7 +55,7 @@ public struct RecipePresets: Sendable, Hashable {
         return nil
     }
 
-    /// All presets that one uses, through others too.
+    /// Returns all presets that a preset uses, directly or indirectly.
     private func used(by name: String) -> Set<String> {
         var used: Set<String> = []
         var waiting = [name]

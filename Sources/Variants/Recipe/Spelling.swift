@@ -1,8 +1,10 @@
-/// Finds the known word nearest to a misspelt one.
+/// Finds the known word that is closest to a misspelled word.
 ///
-/// Optimal string alignment distance: insertions, deletions, replacements and swaps of neighbours each count one.
+/// Uses the optimal string alignment distance, which counts insertions, deletions, replacements and swaps of adjacent
+/// letters as one edit each.
 package enum Spelling {
-    /// The nearest of `candidates`, unless all are further than a third of the word's length (at least 1) away.
+    /// Returns the closest candidate. Returns nil if the distance exceeds one third of the word's length (at least 1)
+    /// for every candidate.
     static func nearest(to word: some StringProtocol, in candidates: [String]) -> String? {
         let letters = Array(word.lowercased().utf8)
         guard !letters.isEmpty, letters.count <= 64 else { return nil }

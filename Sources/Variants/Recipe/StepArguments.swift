@@ -1,10 +1,11 @@
-/// Reads the arguments of one step from left to right; every error names the step and what was expected.
+/// Reads the arguments of a step from left to right. Each error names the step and the expected text.
 package struct StepArguments: Sendable {
-    /// Where a step was written: its position and text in the caller's recipe, and the path to it through presets.
+    /// The place where a step was written: the position and text in the caller's recipe, and the path through presets.
     struct Place: Sendable {
         var step: Int
         var text: String
-        /// Empty outside presets, else like ``in preset `card`, step 2, `blur:0`: ``.
+        /// The path through presets. Empty outside presets, otherwise text such as ``in preset `card`, step 2,
+        /// `blur:0`: ``.
         var trail = ""
 
         func error(_ expected: String, suggestion: String? = nil) -> RecipeError {
@@ -12,7 +13,7 @@ package struct StepArguments: Sendable {
         }
     }
 
-    /// Flags and keyed values after the positional arguments.
+    /// The flags and keyed values after the positional arguments.
     struct Options {
         var flags: Set<String> = []
         var values: [String: Substring] = [:]
@@ -20,7 +21,7 @@ package struct StepArguments: Sendable {
 
     let place: Place
     let token: String
-    /// The device pixel ratio in force (`dpr`); the ranges of pixel quantities apply after multiplying by it.
+    /// The current device pixel ratio (`dpr`). The ranges of pixel quantities apply after multiplication by the ratio.
     let ratio: Double
     private var rest: ArraySlice<Substring>
 
@@ -45,7 +46,7 @@ package struct StepArguments: Sendable {
 
     // MARK: Positional arguments
 
-    /// The next positional argument; `what` completes "expected …".
+    /// Returns the next positional argument. `what` completes the message "expected …".
     mutating func next(_ what: String) throws(RecipeError) -> Substring {
         guard let first = rest.first, !first.isEmpty else { throw error("expected \(what) after `\(token):`") }
         guard !first.contains("=") else {
@@ -55,7 +56,8 @@ package struct StepArguments: Sendable {
         return first
     }
 
-    /// The next argument; nil if it is keyed or one of `flags`, even misspelt.
+    /// Returns the next argument. Returns nil if no argument is left, or if the argument has a key or is similar to one
+    /// of `flags`.
     mutating func nextIfPositional(unlike flags: [String]) -> Substring? {
         guard let first = rest.first, !first.contains("="), Spelling.nearest(to: first, in: flags) == nil else {
             return nil
@@ -64,7 +66,7 @@ package struct StepArguments: Sendable {
         return first
     }
 
-    /// One argument, or four; a single one is repeated four times.
+    /// Returns four arguments. A single argument is repeated four times.
     mutating func oneOrFour(_ what: String) throws(RecipeError) -> [Substring] {
         var found: [Substring] = []
         repeat { found.append(try next(what)) } while !rest.isEmpty && found.count < 5
@@ -77,7 +79,7 @@ package struct StepArguments: Sendable {
 
     // MARK: Flags and keyed arguments
 
-    /// Reads all remaining arguments as flags and `key=value` pairs, in any order, each at most once.
+    /// Reads all remaining arguments as flags and `key=value` pairs, in any order. Each may appear once.
     mutating func options(flags: [String] = [], keys: [String] = []) throws(RecipeError) -> Options {
         var options = Options()
         while let argument = rest.popFirst() {
@@ -136,7 +138,8 @@ package struct StepArguments: Sendable {
         return value
     }
 
-    /// A whole number of pixels, as written; it must be at least `least`, and at most `most` after `dpr`.
+    /// Parses a whole number of pixels. The written number must be at least `least`, and at most `most` after
+    /// multiplication by `dpr`.
     func pixels(
         _ text: some StringProtocol, _ what: String, least: Int = 1, most: Int
     ) throws(RecipeError) -> Int {
@@ -156,7 +159,7 @@ package struct StepArguments: Sendable {
         return error("\(what) must be \(low)…\(high)\(after), not `\(RecipeError.shown(text))`")
     }
 
-    /// A percentage written `50%` or `50pct`; nil if the text is not one.
+    /// Parses a percentage such as `50%` or `50pct`. Returns nil if the text is not a percentage.
     func percent(
         _ text: some StringProtocol, _ what: String, _ range: ClosedRange<Double>
     ) throws(RecipeError) -> Double? {
@@ -165,7 +168,7 @@ package struct StepArguments: Sendable {
         return try decimal(text.dropLast(suffix.count), "\(what) in percent", range)
     }
 
-    /// A factor as a decimal or a percentage: `0.5`, `50%`, `50pct`; kept to six places.
+    /// Parses a factor as a decimal or a percentage (`0.5`, `50%`, `50pct`), rounded to six decimal places.
     func factor(
         _ text: some StringProtocol, _ what: String, _ range: ClosedRange<Double>
     ) throws(RecipeError) -> Double {
@@ -185,7 +188,7 @@ package struct StepArguments: Sendable {
             suggestion: Spelling.nearest(to: text, in: known))
     }
 
-    /// A file or preset name: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
+    /// Parses the name of a file or preset: `[A-Za-z0-9][A-Za-z0-9_-]{0,63}`.
     func name(_ text: some StringProtocol, _ what: String) throws(RecipeError) -> String {
         guard RecipeName.isValid(text) else {
             throw error("\(what) must be \(RecipeName.rule), not `\(RecipeError.shown(text))`")

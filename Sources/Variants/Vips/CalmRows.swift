@@ -1,17 +1,17 @@
-/// Tells drawings from photographs by decoded rows: the noise of photographs is small differences between neighbours,
-/// and a drawing has edges and areas of one colour.
+/// Distinguishes drawings from photographs by their decoded rows. The noise of photographs causes small differences
+/// between adjacent pixels, whereas a drawing has edges and areas of a single color.
 struct CalmRows {
     private var seen = 0
     private var noisy = 0
 
-    /// Whether at most a tenth of the pixels differ from the nearer of their left and upper neighbours by 1 to 4 of 255.
-    /// A fifth of a photograph's do, even if it was stored in few bits (docs/benchmarks.md).
+    /// Whether at most a tenth of the pixels differ from the nearer of their left and upper neighbors by 1 to 4 of 255.
+    /// In a photograph, a fifth of the pixels do, even in a file with few bits per pixel (docs/benchmarks.md).
     var isCalm: Bool { seen > 0 && noisy * 10 <= seen }
 
-    /// The light that the picture is shrunk in.
+    /// Returns the index of the light to shrink the picture in.
     func index(of lights: [Double]) -> Int { lights.count > 1 && isCalm ? 1 : 0 }
 
-    /// Looks at the second row of a strip: the high bytes of green, or grey.
+    /// Examines the second row of a strip. Uses the high bytes of green or gray.
     mutating func look(at strip: Image.Tile, bands: Int) {
         guard strip.size.height > 1 else { return }
         let (step, sampleBytes) = (strip.pixelBytes, strip.pixelBytes / bands)

@@ -1,9 +1,10 @@
 import CVips
 
-/// Converts whatever a decoder produces to 8-bit sRGB.
+/// Converts decoded pixels to 8-bit sRGB.
 enum ColourConversion {
-    /// Returns three bands, four with alpha, and the profile that describes the pixels: the original's own if it is
-    /// kept, libvips' sRGB profile if the pixels were converted from one, nil if they never had one.
+    /// Returns three bands, or four with alpha, and the profile that describes the pixels. This is the original's own
+    /// profile if it is kept, libvips' sRGB profile if the pixels were converted, or nil if the original has no
+    /// profile.
     static func sRGB(_ image: Image, keepsProfile: Bool) throws(RenderError) -> (image: Image, profile: [UInt8]?) {
         var result = image
         var profile: [UInt8]?
@@ -12,10 +13,10 @@ enum ColourConversion {
         if keepsProfile && !isCMYK && image.bands >= 3 {
             profile = own?.bytes
         } else if isCMYK || own != nil {
-            // "cmyk" is libvips' own press profile, for pictures without one.
+            // "cmyk" is libvips' built-in profile for CMYK pictures without a profile.
             let fallback = isCMYK ? "cmyk" : "srgb"
             do throws(RenderError) {
-                // libvips clips 16 bits of alpha to 8.
+                // libvips would clip 16-bit alpha to 8 bits.
                 let isWide = image.hasAlpha && image.format == Int(CVIPS_FORMAT_USHORT)
                 result = try VipsCall(
                     "icc_transform",
@@ -31,7 +32,7 @@ enum ColourConversion {
                 }
                 profile = result.blob("icc-profile-data")
             } catch  where !isCMYK {
-                // Ignore a damaged profile, as every viewer does.
+                // Ignore a damaged profile, as all viewers do.
                 result = image
             }
         }
@@ -50,8 +51,8 @@ enum ColourConversion {
         return (result, profile)
     }
 
-    /// The picture with the colour space that its file names: as an ICC profile, or converted to sRGB if its values do
-    /// not lend themselves to resizing.
+    /// Returns the picture with the color space that its file names: as an ICC profile, or converted to sRGB if its
+    /// values are not suitable for resizing.
     static func described(
         _ image: Image, _ named: (_ hasProfile: Bool) -> NamedColour?
     ) throws(RenderError) -> Image {
@@ -63,8 +64,9 @@ enum ColourConversion {
         return result
     }
 
-    /// The image's profile and the intent to convert by, if it is usable and for the pixels' colour space. libvips would
-    /// apply a profile of fewer channels to the first bands, and take the rest for alpha.
+    /// Returns the image's profile and the rendering intent for the conversion, if the profile is usable and matches
+    /// the color space of the pixels. libvips would apply a profile with fewer channels to the first bands and treat
+    /// the other bands as alpha.
     private static func ownProfile(_ image: Image) -> (bytes: [UInt8], intent: String)? {
         let space: StaticString =
             image.interpretation == Int(CVIPS_INTERPRETATION_CMYK) ? "CMYK" : image.bands < 3 ? "GRAY" : "RGB "

@@ -1,11 +1,11 @@
 import CVips
 
-/// Steps that compute each pixel's new colour from its old one alone.
+/// Operations that compute the new color of each pixel only from its old color.
 ///
-/// Colours are sRGB values as stored, 0…255, not premultiplied, and alpha is unchanged, as in the CSS filter functions
+/// Colors are stored sRGB values, 0…255, not premultiplied, and alpha is unchanged, as in the CSS filter functions
 /// (Filter Effects 1, §6 and §12). Results are rounded half up and clipped.
 extension Picture {
-    /// Multiplies each pixel's red, green and blue by `matrix`, and adds `offset` to each.
+    /// Multiplies the red, green and blue of each pixel by `matrix` and adds `offset` to each component.
     func recoloured(
         _ context: RenderContext, _ matrix: [[Double]], offset: Double = 0
     ) throws(RenderError) -> Picture {
@@ -18,7 +18,8 @@ extension Picture {
 }
 
 extension Image {
-    /// Multiplies each pixel's colours by the rows of `matrix`, as floats; alpha is kept as the last band, or dropped.
+    /// Multiplies the colors of each pixel by the rows of `matrix` and returns floats. Alpha is kept as the last band
+    /// or dropped.
     func recombined(_ matrix: [[Double]], keepsAlpha: Bool) throws(RenderError) -> Image {
         var rows = matrix
         if hasAlpha {
@@ -31,8 +32,8 @@ extension Image {
         return try VipsCall("recomb", ["in": .image(self), "m": .image(table)]).image()
     }
 
-    /// Multiplies each pixel's colours by the rows of `matrix`, adds `offsets`, and rounds to RGB of as many bits, 8 or 16;
-    /// alpha is kept.
+    /// Multiplies the colors of each pixel by the rows of `matrix`, adds `offsets`, and rounds to RGB with the original
+    /// number of bits, 8 or 16. Alpha is kept.
     func mixed(_ matrix: [[Double]], _ offsets: [Double]) throws(RenderError) -> Image {
         let sums = try recombined(matrix, keepsAlpha: true)
         let halves = offsets.map { $0 + 0.5 } + (hasAlpha ? [0.5] : [])
@@ -40,12 +41,12 @@ extension Image {
             .labelled(isWide ? "rgb16" : "srgb")
     }
 
-    /// Adds an offset to each band and truncates the sums to bytes; with ½ in the offset, they are rounded.
+    /// Adds an offset to each band and truncates the sums to bytes. Include ½ in the offsets to round the sums.
     func bytes(plus offsets: [Double]) throws(RenderError) -> Image {
         try linear(offsets.map { _ in 1 }, offsets, toBytes: true)
     }
 
-    /// Multiplies each band by its factor and adds its offset: floats, or truncated to bytes.
+    /// Multiplies each band by its factor and adds its offset. Returns floats, or bytes after truncation.
     func linear(_ factors: [Double], _ offsets: [Double], toBytes: Bool = false) throws(RenderError) -> Image {
         try VipsCall(
             "linear",
@@ -53,12 +54,12 @@ extension Image {
         ).image()
     }
 
-    /// Looks each value up in `table`, an image one pixel high.
+    /// Maps each value with `table`, an image one pixel high.
     func mapped(by table: Image) throws(RenderError) -> Image {
         try VipsCall("maplut", ["in": .image(self), "lut": .image(table)]).image()
     }
 
-    /// Converts to `uchar`, `ushort` or `float`; fractions are cut off.
+    /// Converts to `uchar`, `ushort` or `float`. Fractions are truncated.
     func cast(to format: String) throws(RenderError) -> Image {
         try VipsCall("cast", ["in": .image(self), "format": .string(format)]).image()
     }
@@ -66,6 +67,6 @@ extension Image {
 
 /// The weights of red, green and blue in a pixel's luminance.
 enum Luminance {
-    /// The weights that Filter Effects 1 gives for `grayscale()`, which are those of Rec. 709.
+    /// The Rec. 709 weights, which Filter Effects 1 uses for `grayscale()`.
     static let weights = [0.2126, 0.7152, 0.0722]
 }

@@ -1,19 +1,20 @@
 import CResample
 
-/// Estimates how much of a picture was clipped to the range of a byte: squares of 4 × 4 pixels in which some values are
-/// 255, and so may have been clipped, while others are not.
+/// Estimates how much of a picture was clipped to the range of a byte. Counts squares of 4 × 4 pixels in which some
+/// values are 255, and thus may have been clipped, and others are not.
 ///
-/// A decoder that decodes in full clips each pixel; one that averages four by four clips only the averages. If many
-/// squares are partly clipped, averages of decoded pixels are therefore darker than what such a decoder gives.
+/// A full decode clips each pixel, whereas a decoder that averages 4 × 4 pixels clips only the averages. If many
+/// squares are partly clipped, averages of decoded pixels are therefore darker than the output of an averaging decoder.
 struct CutSquares {
     private(set) var seen = 0
     private(set) var cut = 0
 
-    /// Whether enough squares are partly clipped for averages to show it. Of the 102 pictures of
-    /// `Benchmarks/run-quality`, one has half of its squares clipped; the next has a sixth, and does not show it.
+    /// Whether so many squares are partly clipped that averages are visibly affected. Of the 102 pictures in
+    /// `Benchmarks/run-quality`, half of the squares are clipped in one picture. In the picture with the next largest
+    /// number, a sixth is clipped without a visible effect.
     var isMuch: Bool { Double(cut) > 0.3 * Double(seen) }
 
-    /// Looks at the first four rows of a strip; in strips of sixteen rows that is every fourth square.
+    /// Examines the first four rows of a strip. In strips of sixteen rows, this is every fourth square.
     mutating func look(at strip: Image.Tile, bands: Int) {
         guard strip.size.height >= 4 else { return }
         seen += strip.size.width / 4

@@ -1,23 +1,28 @@
 import CVips
 import Glibc
 
-/// A Gaussian blur of pixels in memory, at a cost that hardly depends on sigma.
+/// A Gaussian blur of pixels in memory. Its cost hardly depends on sigma.
 ///
-/// Small sigmas are convolved directly, in floats, along rows and then columns. For larger ones, the picture is reduced
-/// by a whole factor, convolved with a sigma of `reducedSigma` to 1.5 times that, and enlarged again; resampling is
-/// harmless because the blur leaves no detail. Reducing blurs too, so its variance is subtracted from that of sigma.
+/// Small sigmas are convolved directly, in floats, first along rows and then along columns. For larger sigmas, the
+/// picture is reduced by an integer factor, convolved with a sigma of 1 to 1.5 times `reducedSigma`, and enlarged
+/// again. Resampling is harmless because the blur leaves no detail. Reducing also blurs, so its variance is subtracted
+/// from the variance of the blur.
 struct GaussianBlur {
-    /// The blurred image: floats, premultiplied if there is alpha. It is evaluated lazily, from pixels in memory.
+    /// The blurred image in floats, premultiplied if there is alpha. The image is evaluated lazily from pixels in
+    /// memory.
     let image: Image
-    /// The tile size to compute it in, so that neighbouring tiles repeat little work on their common surroundings.
+    /// The tile size to compute the image in, chosen so that adjacent tiles repeat little work for their shared
+    /// surroundings.
     let tile: PixelSize
 
-    /// The smallest sigma used in a reduced picture.
+    /// The smallest sigma for a reduced picture.
     private static let reducedSigma = 2.0
-    /// Where the Gaussian is cut off, in sigmas: less than a ten-thousandth of it lies outside.
+    /// The distance at which the Gaussian is truncated, in sigmas. Less than a ten-thousandth of the Gaussian is beyond
+    /// it.
     private static let reach = 4.0
 
-    /// What blurring costs, roughly: a direct convolution grows with sigma, a reduced one does not.
+    /// Returns the approximate cost of a blur. The cost of a direct convolution grows with sigma, but the cost in a
+    /// reduced picture does not.
     static func nanosecondsPerPixel(sigma: Double) -> Double {
         sigma < 2 * reducedSigma ? 10 + 28 * sigma : 60
     }
@@ -30,7 +35,7 @@ struct GaussianBlur {
             tile = PixelSize(width: 512, height: max(16, Int(sigma * Self.reach) * 4))
             return
         }
-        // A margin of replicated edge pixels, so that the reduced picture contains what the edge is blurred with.
+        // Add a margin of replicated edge pixels, so that the reduced picture contains the surroundings of the edges.
         let reduced = Double(factor)
         let margin = Int((Self.reach * sigma / reduced).rounded(.up)) * factor
         let (columns, rows) = ((image.width + factor - 1) / factor, (image.height + factor - 1) / factor)
@@ -40,12 +45,12 @@ struct GaussianBlur {
             wide.cast(to: "float"), to: PixelSize(width: wide.width / factor, height: wide.height / factor),
             kernel: "linear"
         ).inMemory(context.control, tile: PixelSize(width: max(16, 512 / factor), height: max(16, 512 / factor)))
-        // The variance of a triangle that reaches `factor` pixels to each side, sampled once per pixel.
+        // The variance of a triangle that extends `factor` pixels to each side, sampled once per pixel.
         let square = reduced * reduced
         let added = factor % 2 == 0 ? (square + 0.5) / 6 : (square - 1) / 6
         let soft = try Self.convolved(small, ((sigma * sigma - added) / square).squareRoot())
             .inMemory(context.control, tile: PixelSize(width: 256, height: 64))
-        // libvips' `resize` enlarges half a pixel off the grid that it reduces to, so `affine` is used instead.
+        // Use `affine`, because libvips' `resize` enlarges half a pixel off the grid that it reduces to.
         let place = (reduced - 1) / 2 - Double(margin)
         self.image = try VipsCall(
             "affine",

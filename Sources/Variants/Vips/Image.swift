@@ -1,13 +1,13 @@
 import CVips
 
-/// A libvips image: a description of pixels that are computed on demand.
+/// A libvips image, which describes pixels that are computed on demand.
 ///
-/// Interleaved, `width × height × bands`; immutable once made.
-// @unchecked Sendable: the pointer never changes, libvips counts references atomically and evaluates an image from any
-// thread, and nothing here alters an image except its kill flag, which other threads are meant to set.
+/// The pixels are interleaved: `width × height × bands`. An image is immutable after its creation.
+// @unchecked Sendable: the pointer never changes. libvips counts references atomically and can evaluate an image on any
+// thread. This class modifies nothing in a shared image except its kill flag, which other threads are allowed to set.
 final class Image: @unchecked Sendable {
     let pointer: OpaquePointer
-    /// What the pixels are computed from: libvips retains images, but not memory that was handed to it.
+    /// The memory that the pixels are computed from. libvips retains images but not the memory that was passed to it.
     private let kept: [AnyObject]
 
     init(adopting pointer: OpaquePointer, keeping kept: [AnyObject] = []) {
@@ -17,7 +17,7 @@ final class Image: @unchecked Sendable {
 
     deinit { cvips.g_object_unref(UnsafeMutableRawPointer(pointer)) }
 
-    /// An image over pixels in memory, which it keeps alive.
+    /// Creates an image of pixels in memory and keeps the memory alive.
     convenience init(
         _ pixels: PixelStorage, width: Int, height: Int, bands: Int, format: Int = Int(CVIPS_FORMAT_UCHAR)
     ) throws(RenderError) {
@@ -36,13 +36,14 @@ final class Image: @unchecked Sendable {
     var bands: Int { Int(cvips.vips_image_get_bands(pointer)) }
     var format: Int { Int(cvips.vips_image_get_format(pointer)) }
     var interpretation: Int { Int(cvips.vips_image_get_interpretation(pointer)) }
-    /// The image's origin; after cutting out a part, minus the part's position.
+    /// The image's origin. After extracting an area, the negative position of the area.
     var offset: (x: Int, y: Int) {
         (Int(cvips.vips_image_get_xoffset(pointer)), Int(cvips.vips_image_get_yoffset(pointer)))
     }
     var hasAlpha: Bool { cvips.vips_image_hasalpha(pointer) != 0 }
 
-    /// A metadata field's bytes (`exif-data`, `xmp-data`, `icc-profile-data`); nil if it is absent.
+    /// Returns the bytes of a metadata field (`exif-data`, `xmp-data`, `icc-profile-data`). Returns nil if the field is
+    /// missing.
     func blob(_ name: String) -> [UInt8]? {
         guard cvips.vips_image_get_typeof(pointer, name) != 0 else { return nil }
         var start: UnsafeRawPointer?
@@ -51,22 +52,21 @@ final class Image: @unchecked Sendable {
         return [UInt8](UnsafeRawBufferPointer(start: start, count: length))
     }
 
-    /// Copies the colour profile of another image; only before this image is shared.
-    func copyProfile(from other: Image) {
-        let name = "icc-profile-data"
-        if let profile = other.blob(name) { set(name, profile) }
+    /// Copies metadata fields with bytes from another image. Must be called before this image is shared.
+    func copy(_ names: String..., from other: Image) {
+        for name in names { if let bytes = other.blob(name) { set(name, bytes) } }
     }
 
     func has(_ name: String) -> Bool { cvips.vips_image_get_typeof(pointer, name) != 0 }
 
-    /// A metadata field that is a whole number; nil if it is absent.
+    /// Returns a metadata field that contains an integer. Returns nil if the field is missing.
     func integer(_ name: String) -> Int? {
         var number: Int32 = 0
         guard has(name), cvips.vips_image_get_int(pointer, name, &number) == 0 else { return nil }
         return Int(number)
     }
 
-    /// A metadata field that is a list of whole numbers; nil if it is absent.
+    /// Returns a metadata field that contains a list of integers. Returns nil if the field is missing.
     func integers(_ name: String) -> [Int]? {
         var start: UnsafeMutablePointer<Int32>?
         var count: Int32 = 0
@@ -76,16 +76,16 @@ final class Image: @unchecked Sendable {
         return UnsafeBufferPointer(start: start, count: Int(count)).map(Int.init)
     }
 
-    /// Sets a metadata field; only before the image is shared.
+    /// Sets a metadata field. Must be called before the image is shared.
     func set(_ name: String, _ number: Int) { cvips.vips_image_set_int(pointer, name, Int32(clamping: number)) }
 
-    /// Sets a metadata field; only before the image is shared.
+    /// Sets a metadata field. Must be called before the image is shared.
     func set(_ name: String, _ numbers: [Int]) {
         let numbers = numbers.map { Int32(clamping: $0) }
         cvips.vips_image_set_array_int(pointer, name, numbers, Int32(numbers.count))
     }
 
-    /// Sets a metadata field, or removes it; only before the image is shared.
+    /// Sets or removes a metadata field. Must be called before the image is shared.
     func set(_ name: String, _ bytes: [UInt8]?) {
         guard let bytes else { return _ = cvips.vips_image_remove(pointer, name) }
         bytes.withUnsafeBytes { bytes in
@@ -95,19 +95,19 @@ final class Image: @unchecked Sendable {
         }
     }
 
-    /// Makes every evaluation that reads from this image fail soon; callable from any thread.
+    /// Makes all evaluations that read from this image fail soon. Can be called from any thread.
     func kill() { cvips.vips_image_set_kill(pointer, 1) }
 
-    /// All pixels, computed on the calling thread; for 8-bit, 16-bit and float images only.
+    /// Computes all pixels on the calling thread. Supports only 8-bit, 16-bit and float images.
     ///
-    /// - Parameter tile: the size to compute at once, instead of a strip; for operations that read around each pixel.
+    /// - Parameter tile: the size to compute at a time, for operations that read around each pixel; nil for strips.
     func computed(_ control: RenderControl, tile: PixelSize? = nil) throws(RenderError) -> PixelStorage {
         let storage = PixelStorage(byteCount: byteCount)
         try compute(into: storage, at: 0, control, tile: tile)
         return storage
     }
 
-    /// The size of all pixels in bytes; for 8-bit, 16-bit and float images only.
+    /// The size of all pixels in bytes. Supports only 8-bit, 16-bit and float images.
     var byteCount: Int { width * height * pixelBytes }
 
     private var pixelBytes: Int {
@@ -117,7 +117,7 @@ final class Image: @unchecked Sendable {
         return bands * sampleBytes
     }
 
-    /// Like `computed`, but writes `byteCount` bytes into `storage`, starting at `offset`.
+    /// Computes all pixels like `computed`, but writes the `byteCount` bytes into `storage`, starting at `offset`.
     func compute(
         into storage: PixelStorage, at offset: Int, _ control: RenderControl, tile: PixelSize? = nil
     ) throws(RenderError) {
@@ -129,16 +129,16 @@ final class Image: @unchecked Sendable {
         }
     }
 
-    /// A part of the pixels, in libvips' own memory.
+    /// A part of the pixels in memory that libvips owns.
     struct Tile {
         let left, top: Int
         let size: PixelSize
         let start: UnsafeRawPointer
         let pixelBytes: Int
-        /// Bytes from one row to the next.
+        /// The number of bytes from the start of one row to the start of the next.
         let lineBytes: Int
 
-        /// Whether rows follow each other without gaps.
+        /// Whether the rows are contiguous.
         var isDense: Bool { lineBytes == size.width * pixelBytes }
 
         func line(_ row: Int) -> UnsafeRawBufferPointer {
@@ -146,11 +146,11 @@ final class Image: @unchecked Sendable {
         }
     }
 
-    /// Computes all pixels on the calling thread, top to bottom in tiles or, by default, strips of whole rows, as
-    /// sequential loaders need. A tile is valid only within its call of `body`.
+    /// Computes all pixels on the calling thread from top to bottom. Uses tiles or, by default, strips of complete
+    /// rows, as sequential loaders require. A tile is valid only during the call of `body`.
     ///
-    /// Doing so here rather than through a libvips sink keeps the work on our thread (so that its CPU clock measures
-    /// what a render costs) and gives a place to stop.
+    /// A libvips sink would use other threads. Computing the pixels here keeps the work on the calling thread, so that
+    /// its CPU clock measures the cost of the render, and makes it possible to stop the render.
     func forEachTile(
         _ tile: PixelSize? = nil, _ control: RenderControl, _ body: (Tile) -> Void
     ) throws(RenderError) {
@@ -178,12 +178,12 @@ final class Image: @unchecked Sendable {
         }
     }
 
-    /// The height libvips' own sinks use (`VIPS__FATSTRIP_HEIGHT`): its line caches are sized for it.
+    /// The strip height of libvips' own sinks (`VIPS__FATSTRIP_HEIGHT`), which determines the size of its line caches.
     private static let stripRows = 16
 }
 
-/// Memory for pixels, freed with its last reference.
-// @unchecked Sendable: only its creator writes to it, before sharing it.
+/// Memory for pixels, which is freed with the last reference.
+// @unchecked Sendable: only the creator writes to the memory, before sharing it.
 final class PixelStorage: @unchecked Sendable {
     private let memory: UnsafeMutableRawBufferPointer
 
@@ -207,7 +207,7 @@ final class PixelStorage: @unchecked Sendable {
         UnsafeMutableRawBufferPointer(rebasing: memory[offset...]).copyMemory(from: bytes)
     }
 
-    /// The bytes, to be changed in place; only the storage's creator may do so, before sharing it.
+    /// The bytes for in-place changes. The creator of the storage may change the bytes before sharing the storage.
     var mutableBytes: UnsafeMutableBufferPointer<UInt8> {
         UnsafeMutableRawBufferPointer(rebasing: memory[..<count]).assumingMemoryBound(to: UInt8.self)
     }

@@ -1,26 +1,27 @@
 import CVips
 import Glibc
 
-/// Maps HDR to the light of SDR as browsers do: by the reference white tone mapping of SMPTE ST 2094-50, annex D.
+/// Maps HDR light to SDR as browsers do, using the reference white tone mapping of SMPTE ST 2094-50, annex D.
 ///
-/// The largest of red, green and blue in BT.2020 decides by how much all three are dimmed. Up to reference white the
-/// factor is constant, ½ for a peak of 1000 nits or more; from there a quadratic Bézier curve leads to the peak.
+/// The largest of red, green and blue in BT.2020 determines the factor by which all three are dimmed. Up to reference
+/// white, the factor is constant: ½ for a peak of at least 1000 nits. Above reference white, a quadratic Bézier curve
+/// leads to the peak.
 struct ToneMap {
-    /// Reference white in nits (ITU-R BT.2408), which is 1 here.
+    /// Reference white in nits (ITU-R BT.2408). Light values are relative to it.
     static let white = 203.0
-    /// The brightest light that PQ has.
+    /// The brightest light that PQ can represent.
     static let brightest = 10_000 / white
 
-    /// The brightest light of the picture.
+    /// The brightest light in the picture.
     let peak: Double
 
-    /// The factor for pixels whose largest component is `light`.
+    /// Returns the factor for pixels with `light` as their largest component.
     func gain(_ light: Double) -> Double {
         if light >= max(1, peak) { return 1 / light }
         let knee = 1 - 0.5 * min(1, log2(max(1, peak)) / log2(1000 / Self.white))
         if light <= 1 { return knee }
         let middle = (x: 0.35 + 0.65 / knee, y: 0.35 * knee + 0.65)
-        // The curve's parameter at this light: a·t² + 2·b·t + 1 = light.
+        // Solve for the curve's parameter at this light: a·t² + 2·b·t + 1 = light.
         let (a, b) = (1 - 2 * middle.x + peak, middle.x - 1)
         let t = (light - 1) / (b + sqrt(max(0, b * b + a * (light - 1))))
         return (knee * (1 - t) * (1 - t) + 2 * middle.y * t * (1 - t) + t * t) / light
@@ -28,7 +29,7 @@ struct ToneMap {
 }
 
 extension Image {
-    /// 8-bit sRGB of pixels in this colour space, by floats in linear light; alpha stays.
+    /// Converts pixels from this color space to 8-bit sRGB, using floats in linear light. Alpha is unchanged.
     func throughLight(from colour: NamedColour) throws(RenderError) -> Image {
         let top = largestSample
         let count = hasAlpha ? bands - 1 : bands
@@ -39,7 +40,7 @@ extension Image {
         if colour.isHDR {
             light = try light.converted(from: colour.primaries, to: NamedColour.bt2020)
             if colour.curve == .hlg {
-                // The reference display shows 1000 nits, and a gamma of 1.2 in luminance (BT.2100, table 5).
+                // The reference display has a peak of 1000 nits and a gamma of 1.2 in luminance (BT.2100, table 5).
                 let luminance = try light.recombined([[0.2627, 0.6780, 0.0593]], keepsAlpha: false)
                 let power: KeyValuePairs<String, VipsArgument> = [
                     "in": .image(luminance), "math2": "pow", "c": .doubles([0.2]),
@@ -69,7 +70,7 @@ extension Image {
         try VipsCall("multiply", ["left": .image(self), "right": .image(factor)]).image()
     }
 
-    /// A table of floats for `mapped(by:)`.
+    /// Returns a table of floats for `mapped(by:)`.
     static func table(_ count: Int, _ value: (Int) -> Double) throws(RenderError) -> Image {
         let floats = (0..<count).map { Float(value($0)) }
         let storage = PixelStorage(floats.withUnsafeBytes { [UInt8]($0) })

@@ -1,13 +1,14 @@
 import CVips
 
 extension Picture {
-    /// The window of size `target` that `anchor` selects; `target` must fit into the picture.
+    /// Crops to the window of size `target` that `anchor` selects. `target` must fit into the picture.
     func cropped(
         to target: PixelSize, anchor: Anchor, _ context: RenderContext
     ) throws(RenderError) -> Picture {
         if case .gravity(let gravity) = anchor, gravity == .attention || gravity == .entropy {
             let memory = try inMemory(context)
-            // libvips looks at all pixels as soon as `smartcrop` is called, so a stop has to reach it from here on.
+            // libvips examines all pixels as soon as `smartcrop` is called, so stop requests must reach it from here
+            // on.
             context.control.watch(memory.image)
             let window = try context.windows.window { () throws(RenderError) in
                 let found = try VipsCall(
@@ -25,28 +26,29 @@ extension Picture {
         return try cropped(to: anchor.rectangle(target, in: size))
     }
 
-    /// A part of a settled picture.
+    /// Returns a part of a settled picture.
     func cropped(to part: PixelRectangle) throws(RenderError) -> Picture {
         try replacing(image.area(part))
     }
 
-    /// Places a settled picture on a canvas, with its top left pixel at `x`, `y`; the rest is `colour`.
+    /// Places a settled picture on a canvas, with its top left pixel at `x`, `y`. The rest of the canvas is `colour`.
     func placed(on canvas: PixelSize, x: Int, y: Int, colour: Colour) throws(RenderError) -> Picture {
         let inner = colour.alpha < 255 ? try image.withAlpha() : image
         let bands = colour.bands + (inner.hasAlpha ? [Double(colour.alpha)] : [])
         return try replacing(inner.placed(on: canvas, x: x, y: y, extend: "background", bands))
     }
 
-    /// The colour of areas the picture does not cover: the last `background`, or transparent.
+    /// The color of areas that the picture does not cover: the color of the last `background` step, or transparent.
     var uncovered: Colour { background ?? Colour(red: 0, green: 0, blue: 0, alpha: 0) }
 
-    /// Composites the picture over `colour`; the result keeps an alpha band if the colour is not opaque.
+    /// Composites the picture over `colour`. The result keeps its alpha band if the color is not opaque.
     func flattened(onto colour: Colour) throws(RenderError) -> Picture {
         if colour.alpha == 255 {
             return replacing(
                 try VipsCall("flatten", ["in": .image(image), "background": .doubles(colour.bands)]).image())
         }
-        // “Over”: the premultiplied colour, times 1 − the picture's alpha, is added to the premultiplied picture.
+        // Use “source over”: add the premultiplied color, multiplied by 1 − the picture's alpha, to the premultiplied
+        // picture.
         let share = Double(colour.alpha) / 255
         let below = colour.bands.map { $0 * share } + [Double(colour.alpha)]
         let rest = try image.band(3).linear(below.map { -$0 / 255 }, below)
@@ -56,7 +58,8 @@ extension Picture {
 }
 
 extension Image {
-    /// Places the image on a canvas, its top left pixel at `x`, `y`; the rest is `background`, or what `extend` says.
+    /// Places the image on a canvas, with its top left pixel at `x`, `y`. The rest is `background`, or determined by
+    /// `extend`.
     func placed(
         on canvas: PixelSize, x: Int, y: Int, extend: String, _ background: [Double] = [0]
     ) throws(RenderError) -> Image {
@@ -79,24 +82,24 @@ extension Image {
         ).image()
     }
 
-    /// The image with an alpha band; if it has none, an opaque one is added.
+    /// Returns the image with an alpha band. Adds an opaque band if necessary.
     func withAlpha() throws(RenderError) -> Image {
         if hasAlpha { return self }
         let opaque = format == Int(CVIPS_FORMAT_USHORT) ? 65_535.0 : 255
         return try VipsCall("bandjoin_const", ["in": .image(self), "c": .doubles([opaque])]).image()
     }
 
-    /// The image with a band of `alpha` after its colours.
+    /// Returns the image with `alpha` as an additional band after the colors.
     func joined(alpha: Image) throws(RenderError) -> Image {
         try VipsCall("bandjoin", ["in": .images([self, alpha])]).image()
     }
 
-    /// The image mirrored, `horizontal` or `vertical`.
+    /// Returns the image mirrored in the given direction, `horizontal` or `vertical`.
     func flipped(_ direction: String) throws(RenderError) -> Image {
         try VipsCall("flip", ["in": .image(self), "direction": .string(direction)]).image()
     }
 
-    /// The image after one to three quarter turns clockwise: `d90`, `d180` or `d270`.
+    /// Returns the image after one to three clockwise quarter turns: `d90`, `d180` or `d270`.
     func turned(_ angle: String) throws(RenderError) -> Image {
         try VipsCall("rot", ["in": .image(self), "angle": .string(angle)]).image()
     }

@@ -1,27 +1,28 @@
-/// A picture on its way through a recipe.
+/// The intermediate picture between the steps of a recipe.
 ///
-/// It starts as decoded: possibly shrunk, not yet oriented, in its own colour space. The first step that needs more
-/// settles it to sRGB, 8 bits, 3 or 4 bands, oriented, `size` pixels; from then on it stays so.
+/// A picture starts as decoded: possibly shrunk, not yet oriented, and in its own color space. The first step that
+/// needs pixels settles it: it becomes 8-bit sRGB with three or four bands, oriented, and of the size `size`. It stays
+/// in this form for all further steps.
 package struct Picture: Sendable {
     var image: Image
-    /// The size that geometry is computed with: the oriented size at full resolution.
+    /// The size for geometric computations: the oriented size at full resolution.
     var size: PixelSize
-    /// EXIF orientation that is still to be applied.
+    /// The EXIF orientation that has not been applied yet.
     var orientation = 1
-    /// Whether colours are still those of the original.
+    /// Whether the colors are still the original's.
     var isRaw = true
-    /// Whether a colour profile stays as it is.
+    /// Whether a color profile is kept.
     var keepsProfile = false
-    /// The ICC profile that describes the pixels, if they are not plain sRGB or the conversion attached one.
+    /// The ICC profile of the pixels if they are not plain sRGB or if the conversion attached a profile.
     var profile: [UInt8]?
-    /// The colour of the last `background` step.
+    /// The color of the last `background` step.
     var background: Colour?
-    /// How far the picture reaches if its decoder has shrunk it, up to the first step.
+    /// The area that the picture covers after its decoder has shrunk it. Used only until the first step.
     var extent: Reduction.Extent?
-    /// The shared decode that provides the picture already shrunk for the first step, if there is one.
+    /// The shared decode that provides the picture already shrunk for the first step. nil for a separate decode.
     var shared: SharedReduction?
 
-    /// The picture in sRGB (or its kept profile), oriented, at its full size.
+    /// Returns the picture in sRGB or its kept color space, oriented, and at full size.
     func settled(_ context: RenderContext) throws(RenderError) -> Picture {
         var result = self
         if isRaw { try result.convert() }
@@ -29,17 +30,18 @@ package struct Picture: Sendable {
         return result
     }
 
-    /// The picture with its pixels in memory, for operations that read them in any order or more than once.
+    /// Returns the picture with its pixels in memory, for operations that read the pixels in arbitrary order or more
+    /// than once.
     ///
-    /// `tile`: see `Image.computed`.
+    /// - Parameter tile: see `Image.computed`.
     func inMemory(_ context: RenderContext, tile: PixelSize? = nil) throws(RenderError) -> Picture {
-        // `size` is not updated: `orient` calls this with pixels that are yet to be turned.
+        // `size` is not updated, because `orient` calls this method with pixels that have not been rotated yet.
         var result = try settled(context)
         result.image = try result.image.inMemory(context.control, tile: tile)
         return result
     }
 
-    /// The picture with its pixels changed in place by `change`.
+    /// Returns the picture after `change` has modified its pixels in place.
     func changed(
         _ context: RenderContext, addingAlpha: Bool = false,
         _ change: (EditablePixels) throws(RenderError) -> Void
@@ -52,7 +54,7 @@ package struct Picture: Sendable {
             Image(storage, width: image.width, height: image.height, bands: image.bands).labelled("srgb"))
     }
 
-    /// The picture with the pixels and the size of `image`.
+    /// Returns the picture with the pixels and the size of `image`.
     func replacing(_ image: Image) -> Picture {
         var result = self
         result.image = image
@@ -60,14 +62,14 @@ package struct Picture: Sendable {
         return result
     }
 
-    /// Converts to sRGB, or to RGB of its own profile if that is kept.
+    /// Converts to sRGB, or to RGB in the picture's own profile if the profile is kept.
     mutating func convert() throws(RenderError) {
         (image, profile) = try ColourConversion.sRGB(image, keepsProfile: keepsProfile)
         isRaw = false
     }
 
-    /// Applies EXIF orientation (the tag's eight values: Exif 2.32, 4.6.4 A). Needs pixels in memory, since rotation
-    /// reads them in columns.
+    /// Applies the EXIF orientation (the eight values of the tag: Exif 2.32, 4.6.4 A). Requires pixels in memory,
+    /// because rotation reads them by column.
     private mutating func orient(_ context: RenderContext) throws(RenderError) {
         let pending = orientation
         orientation = 1
@@ -77,11 +79,11 @@ package struct Picture: Sendable {
         if [2, 4, 5, 7].contains(pending) { image = try image.flipped("horizontal") }
     }
 
-    /// The picture scaled to exactly `target`, without a light in the one that `context` names.
+    /// Scales the picture to exactly `target`. If `light` is nil, uses the light of `context`.
     func resized(
         to target: PixelSize, light: RenderLight?, _ context: RenderContext
     ) throws(RenderError) -> Picture {
-        // Edges that are cropped later may exceed the output's limit, but `limits.pixels` always applies.
+        // Edges that are cropped later may exceed the limit of the output, but `limits.pixels` always applies.
         if target.width * target.height > context.limits.pixels {
             throw .overLimit(
                 "resizing to \(target.width) × \(target.height) is", "pixels", context.limits.pixels,
@@ -112,7 +114,8 @@ package struct Picture: Sendable {
     }
 }
 
-/// Pixels to be changed in place: 8 bits, 3 bands or 4 with alpha (not premultiplied), rows without padding.
+/// Pixels for in-place changes, with 8 bits per sample, three bands or four with alpha (not premultiplied), and rows
+/// without padding.
 struct EditablePixels {
     let bytes: UnsafeMutableBufferPointer<UInt8>
     let size: PixelSize
@@ -120,13 +123,13 @@ struct EditablePixels {
 }
 
 extension Image {
-    /// The image with its pixels computed into memory; for `tile`, see `computed`.
+    /// Returns the image with its pixels computed into memory. For `tile`, see `computed`.
     func inMemory(_ control: RenderControl, tile: PixelSize? = nil) throws(RenderError) -> Image {
         let storage = try computed(control, tile: tile)
         return try Image(storage, width: width, height: height, bands: bands, format: format).labelled("srgb")
     }
 
-    /// The same pixels under another interpretation.
+    /// Returns the pixels with a different interpretation.
     func labelled(_ interpretation: String) throws(RenderError) -> Image {
         try VipsCall("copy", ["in": .image(self), "interpretation": .string(interpretation)]).image()
     }

@@ -1,20 +1,22 @@
 import CVips
 
-/// Premultiplied alpha: pixels are mixed with their colours multiplied by alpha, so transparent ones contribute none.
+/// Premultiplied alpha. Pixels are mixed with their colors multiplied by alpha, so that transparent pixels contribute
+/// no color.
 extension Image {
-    /// Floats if there is alpha; an image without alpha is returned unchanged.
+    /// Returns premultiplied floats. Returns an image without alpha unchanged.
     func premultiplied() throws(RenderError) -> Image {
         hasAlpha ? try VipsCall("premultiply", ["in": .image(self), "max-alpha": 255]).image() : self
     }
 
-    /// The colour bands alone, divided by the alpha they were multiplied with: floats, 0 where alpha is 0.
+    /// Returns only the color bands, divided by the alpha that they were multiplied by. The result is in floats, with 0
+    /// for fully transparent pixels.
     func unpremultipliedColours() throws(RenderError) -> Image {
         guard hasAlpha else { return self }
         let share = try band(3).linear([1 / 255], [0])
         return try VipsCall("divide", ["left": .image(band(0, 3)), "right": .image(share)]).image()
     }
 
-    /// Converts to bytes again, rounded half up. Alpha is clipped only after colours were divided by it, so that the
+    /// Converts back to bytes, rounded half up. Alpha is clipped only after colors have been divided by it, so that the
     /// overshoot of a sharp kernel leaves no fringe.
     func unpremultiplied() throws(RenderError) -> Image {
         let colours = try unpremultipliedColours().bytes(plus: [0.5, 0.5, 0.5])
@@ -22,7 +24,8 @@ extension Image {
         return try colours.joined(alpha: band(3).bytes(plus: [0.5])).labelled("srgb")
     }
 
-    /// Divides colours that a file stores multiplied by alpha: of 8 or 16 bits, rounded, or floats with an alpha up to 1.
+    /// Divides premultiplied colors from a file by alpha. Supports 8 and 16 bits, which are rounded, and floats with
+    /// alpha up to 1.
     func dividedByAlpha() throws(RenderError) -> Image {
         let isFloat = format == Int(CVIPS_FORMAT_FLOAT)
         let most = isFloat ? 1 : isWide ? 65535.0 : 255
@@ -30,7 +33,7 @@ extension Image {
         return isFloat ? result : try result.linear([1], [0.5]).cast(to: isWide ? "ushort" : "uchar")
     }
 
-    /// `count` bands, from `first` on.
+    /// Returns `count` bands, starting at `first`.
     func band(_ first: Int, _ count: Int = 1) throws(RenderError) -> Image {
         try VipsCall("extract_band", ["in": .image(self), "band": .int(first), "n": .int(count)]).image()
     }

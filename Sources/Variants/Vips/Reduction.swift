@@ -1,10 +1,11 @@
 import CResample
 import CVips
 
-/// Shrinks pictures to 8 bits, strip by strip as they are decoded: several times faster than libvips' resampler between
-/// look-up tables, and in floats throughout.
+/// Shrinks pictures to 8 bits, strip by strip during decoding. Uses floats throughout, and is several times faster than
+/// libvips' resampler with look-up tables.
 enum Reduction {
-    /// Whether `resize` accepts the image: grey or sRGB in 8 or 16 bits with or without alpha, and no edge grows.
+    /// Whether `resize` supports the image: gray or sRGB with 8 or 16 bits, with or without alpha, and no edge may
+    /// grow.
     static func accepts(_ image: Image, _ target: PixelSize) -> Bool {
         let (colours, greys) =
             image.format == Int(CVIPS_FORMAT_UCHAR)
@@ -16,13 +17,13 @@ enum Reduction {
             && target.width <= image.width && target.height <= image.height
     }
 
-    /// How far a picture reaches from the top left, in pixels of the image that holds it.
+    /// The area that a picture covers in an image, measured from the top left in pixels.
     struct Extent {
         var width, height: Double
     }
 
-    /// Computes the image and shrinks the picture in it, which is all of it without an `extent`, to exactly `target`; a
-    /// colour profile stays attached. `lights`: see `RenderLight.linearShares`.
+    /// Computes the image and shrinks the picture in it to exactly `target`. The picture fills the image if `extent` is
+    /// nil. A color profile stays attached. For `lights`, see `RenderLight.linearShares`.
     static func resize(
         _ image: Image, _ extent: Extent? = nil, to target: PixelSize, lights: [Double], _ control: RenderControl
     ) throws(RenderError) -> Image {
@@ -34,17 +35,17 @@ enum Reduction {
         return try picture(made[rows.index(of: lights)], target, like: image)
     }
 
-    /// A part of a picture, and the size it is shrunk to.
+    /// A part of a picture, and the size to which it is shrunk.
     struct Part {
-        /// Edge of the squares of pixels that are averaged first, without linearising them.
+        /// The edge of the squares that are averaged first, without conversion to linear light.
         var box = 1
-        /// How far the part reaches from the top left of the averaged picture, in pixels of that.
+        /// The size of the part, measured from the top left of the averaged picture in its pixels.
         var width, height: Double
         var target: PixelSize
-        /// How much of what is added up is linear light, 0…1 (`RenderLight.linearShares`).
+        /// The fraction of linear light, 0…1 (`RenderLight.linearShares`).
         var linear: Double
 
-        /// The whole of the picture in an image, which is all of it without an `extent`.
+        /// Creates a part that covers the complete picture. The picture fills the image if `extent` is nil.
         init(_ image: Image, _ extent: Extent? = nil, box: Int = 1, to target: PixelSize, linear: Double) {
             (self.box, self.target, self.linear) = (box, target, linear)
             width = (extent?.width ?? Double(image.width)) / Double(box)
@@ -52,12 +53,12 @@ enum Reduction {
         }
     }
 
-    /// The size of a picture whose squares of `box` × `box` pixels have been averaged.
+    /// Returns the size of a picture after averaging squares of `box` × `box` pixels.
     static func boxed(_ size: PixelSize, _ box: Int) -> PixelSize {
         PixelSize(width: (size.width + box - 1) / box, height: (size.height + box - 1) / box)
     }
 
-    /// Computes the image once, shrinks parts of it, and returns their pixels in order. `look` sees each strip too.
+    /// Computes the image once, shrinks parts of it, and returns their pixels in order. Calls `look` with each strip.
     static func pixels(
         of image: Image, _ parts: [Part], _ control: RenderControl, _ look: (Image.Tile) -> Void = { _ in }
     ) throws(RenderError) -> [PixelStorage] {
@@ -81,14 +82,14 @@ enum Reduction {
         return results
     }
 
-    /// Makes a picture of shrunk pixels, with the colour profile of the image they are from.
+    /// Creates a picture from shrunk pixels, with the color profile of the source image.
     static func picture(
         _ pixels: PixelStorage, _ target: PixelSize, like image: Image
     ) throws(RenderError) -> Image {
         let bands = image.bands
         let result = try Image(pixels, width: target.width, height: target.height, bands: bands)
             .labelled(bands < 3 ? "b-w" : "srgb")
-        result.copyProfile(from: image)
+        result.copy("icc-profile-data", from: image)
         return result
     }
 }

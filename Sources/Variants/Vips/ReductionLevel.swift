@@ -1,28 +1,29 @@
 import CResample
 import CVips
 
-/// A picture streamed row by row: as decoded, or with squares of pixels summed. It is shrunk to several
-/// sizes, and summed further into smaller levels.
+/// A picture that is streamed row by row, either as decoded or with squares of pixels summed. A level shrinks to
+/// several sizes, and can be summed further into smaller levels.
 final class ReductionLevel {
-    /// Edge of the squares of decoded pixels that each pixel here sums up, in 16 bits; 1 for decoded pixels.
+    /// The edge of the squares of decoded pixels that each pixel of this level sums in 16 bits. 1 for decoded pixels.
     let box: Int
-    /// How many steps of a sample make one of a byte: 1 for bytes, 257 for 16 bits, else what a sum adds up.
+    /// The factor between samples and bytes: 1 for bytes, 257 for 16 bits, or the number of pixels in a sum.
     private let steps: Int
-    /// Levels that are summed from this one.
+    /// The levels that are summed from this level.
     var smaller: [ReductionLevel] = []
     private let size: PixelSize
     private let bands: Int
     private var states: [OpaquePointer] = []
-    /// Sums rows of the larger level; nil for decoded rows.
+    /// The object that sums the rows of the larger level. nil for decoded rows.
     private var squares: OpaquePointer?
 
-    /// A level of decoded rows.
+    /// Creates a level of decoded rows.
     init(_ image: Image) {
         size = PixelSize(width: image.width, height: image.height)
         (bands, box, steps) = (image.bands, 1, image.format == Int(CVIPS_FORMAT_UCHAR) ? 1 : 257)
     }
 
-    /// A level of sums over squares whose edge is `box` decoded pixels, a multiple of `level`'s.
+    /// Creates a level of sums over squares with an edge of `box` decoded pixels, which must be a multiple of the edge
+    /// of `level`.
     init(of level: ReductionLevel, box: Int) throws(RenderError) {
         let factor = box / level.box
         guard
@@ -42,7 +43,8 @@ final class ReductionLevel {
         cbox_free(squares)
     }
 
-    /// Shrinks a part of the rows to come. The returned storage is complete once all rows have been pushed.
+    /// Starts to shrink a part of the rows that will be pushed. The returned storage is complete after all rows have
+    /// been pushed.
     func reduce(_ part: Reduction.Part) throws(RenderError) -> PixelStorage {
         let target = part.target
         let pixels = PixelStorage(byteCount: target.width * target.height * bands)
@@ -55,13 +57,13 @@ final class ReductionLevel {
         return pixels
     }
 
-    /// Takes the next decoded rows, which may be padded.
+    /// Processes the next decoded rows, which may be padded.
     func push(_ strip: Image.Tile) {
         if strip.isDense { return push(strip.start, strip.size.height) }
         for row in 0..<strip.size.height { push(strip.start + row * strip.lineBytes, 1) }
     }
 
-    /// Takes the next rows, which follow each other without gaps.
+    /// Processes the next rows, which must be contiguous.
     private func push(_ rows: UnsafeRawPointer, _ count: Int) {
         let rowBytes = size.width * bands * (steps > 1 ? MemoryLayout<UInt16>.size : 1)
         for state in states { cresample_push(state, rows, Int32(count)) }
@@ -72,7 +74,7 @@ final class ReductionLevel {
                 var made: Int32 = 0
                 let taken = cbox_push(level.squares, rows + row * rowBytes, Int32(count - row), &sums, &made)
                 if made > 0, let sums { level.push(sums, Int(made)) }
-                // Rows beyond the last are not taken.
+                // Rows after the last row of the picture are not consumed.
                 if taken == 0 { break }
                 row += Int(taken)
             }

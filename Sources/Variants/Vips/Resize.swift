@@ -1,12 +1,12 @@
 import CVips
 
-/// Scales to an exact size with libvips, in gamma space as stored or in linear light, if an edge grows and `Reduction`
-/// cannot.
+/// Scales to an exact size with libvips, in gamma space or in linear light. Used if an edge grows and for pictures that
+/// `Reduction` does not support.
 ///
-/// Linear light goes through look-up tables of the sRGB curve (IEC 61966-2-1) around libvips' own resampler, in floats.
-/// Alpha is premultiplied while resizing, so that transparent pixels contribute no colour.
+/// For linear light, look-up tables of the sRGB curve (IEC 61966-2-1) are applied before and after libvips' resampler,
+/// which works in floats. Alpha is premultiplied while resizing, so that transparent pixels contribute no color.
 enum Resize {
-    /// Accepts grey or sRGB in 8 bits, each with or without alpha; everything else has to be converted first.
+    /// Whether the image is 8-bit gray or sRGB, with or without alpha. Other pictures must be converted first.
     static func accepts(_ image: Image) -> Bool {
         image.format == Int(CVIPS_FORMAT_UCHAR) && image.bands <= 4
             && [CVIPS_INTERPRETATION_BW, CVIPS_INTERPRETATION_SRGB].contains { Int($0) == image.interpretation }
@@ -30,8 +30,8 @@ enum Resize {
         return try whole.labelled(colours == 1 ? "b-w" : "srgb")
     }
 
-    /// Shrinks edges with libvips' resampler and enlarges them with its bicubic interpolation, as libvips' `resize`
-    /// does; but that enlarges half a pixel off in libvips 8.14.
+    /// Shrinks edges with libvips' resampler and enlarges them with its bicubic interpolation. The `resize` operation
+    /// of libvips does the same, but in libvips 8.14 it enlarges half a pixel off.
     static func scaled(
         _ image: Image, to target: PixelSize, kernel: String = "lanczos3"
     ) throws(RenderError) -> Image {
@@ -41,7 +41,8 @@ enum Resize {
         let across = Double(target.width) / Double(shrunk.width)
         let down = Double(target.height) / Double(shrunk.height)
         if across == 1 && down == 1 { return shrunk }
-        // Sizes count from pixels' edges but libvips' positions from their centres, so the first pixel's centre moves.
+        // Sizes are measured from the edges of pixels, but libvips' positions from their centers, so the center of the
+        // first pixel moves.
         return try VipsCall(
             "affine",
             [
@@ -67,11 +68,12 @@ enum Resize {
         return try result.placed(on: target, x: 0, y: 0, extend: "copy")
     }
 
-    /// The look-up tables, made once.
+    /// The look-up tables, which are created once.
     private struct Tables: Sendable {
-        /// sRGB 0…255 → linear 0…255, in floats.
+        /// Maps sRGB 0…255 to linear 0…255, in floats.
         let toLinear: Image
-        /// Linear 0…65535 → sRGB 0…255. At the curve's steepest, 19.9 linear steps make one step of the result.
+        /// Maps linear 0…65535 to sRGB 0…255. Where the curve is steepest, 19.9 linear steps correspond to one step of
+        /// the result.
         let toBytes: Image
 
         static let shared = Result { () throws(RenderError) in try Tables() }

@@ -1,19 +1,19 @@
 import CVips
 
 extension Image {
-    /// Whether samples are unsigned and of 16 bits.
+    /// Whether the samples are unsigned 16-bit integers.
     var isWide: Bool { format == Int(CVIPS_FORMAT_USHORT) }
 
-    /// The largest sample of 8 or 16 bits. libheif's numbers of 10 and 12 bits come shifted to the left.
+    /// The largest sample of 8 or 16 bits. libheif's values with 10 and 12 bits are shifted to the left.
     var largestSample: Int {
         isWide ? 65536 - (1 << max(0, min(8, 16 - (integer("bits-per-sample") ?? 16)))) : 255
     }
 
-    /// The picture with unsigned samples of 8 or 16 bits, as all steps expect them; others become 16 bits.
+    /// Returns the picture with unsigned samples of 8 or 16 bits, as all steps expect. Other samples become 16 bits.
     ///
-    /// Integers are scaled over the full range of their type, which is the default of SMinSampleValue and SMaxSampleValue
-    /// (TIFF 6.0 §19). Floats are scaled over 0…1: with a profile as that says, without one they are linear light. NaN
-    /// becomes 0.
+    /// Integers are scaled over the full range of their type, which is the default of SMinSampleValue and
+    /// SMaxSampleValue (TIFF 6.0 §19). Floats are scaled over 0…1. With a profile, the profile determines their
+    /// meaning. Without a profile, they are linear light. NaN becomes 0.
     func withUnsignedSamples() throws(RenderError) -> Image {
         let range: (lowest: Double, steps: Double)
         switch format {

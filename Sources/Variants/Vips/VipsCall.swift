@@ -4,14 +4,14 @@ enum VipsArgument {
     case int(Int)
     case double(Double)
     case bool(Bool)
-    /// Strings, and enumerations and flags by nickname.
+    /// A string, or the nickname of an enumeration value or flag.
     case string(String)
     case image(Image)
     case images([Image])
     case doubles([Double])
-    /// Bytes that stay valid as long as any image made from them.
+    /// Bytes that must stay valid as long as any image created from them.
     case bytes(UnsafeRawBufferPointer)
-    /// Bytes that the image made from them keeps alive.
+    /// Bytes that are kept alive by the image created from them.
     case stored(PixelStorage)
 }
 
@@ -24,13 +24,13 @@ extension VipsArgument: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral, 
     init(stringLiteral value: String) { self = .string(value) }
 }
 
-/// One call of a libvips operation by nickname: `VipsCall("resize", ["in": .image(picture), "scale": 0.5]).image()`.
+/// Calls a libvips operation by nickname: `VipsCall("resize", ["in": .image(picture), "scale": 0.5]).image()`.
 ///
-/// libvips describes its operations at run time (libvips `doc/binding.md`), so this is the whole binding.
+/// libvips describes its operations at run time (libvips `doc/binding.md`), so this type is the complete binding.
 struct VipsCall {
     let nickname: String
     let arguments: [(String, VipsArgument)]
-    /// The error code if the operation fails.
+    /// The error code to use if the operation fails.
     var failure = RenderError.Code.undecodable
 
     func image() throws(RenderError) -> Image {
@@ -41,7 +41,7 @@ struct VipsCall {
         return Image(adopting: OpaquePointer(object), keeping: inputs)
     }
 
-    /// Runs a saver that seeks back in its output (`tiffsave_buffer`), and copies its `buffer`.
+    /// Runs a saver that seeks in its output (`tiffsave_buffer`) and returns a copy of its `buffer`.
     func bytes() throws(RenderError) -> [UInt8] {
         let operation = try built()
         defer { release(operation) }
@@ -55,10 +55,10 @@ struct VipsCall {
         return bytes
     }
 
-    /// Runs a saver (`pngsave_target`) and returns what it writes.
+    /// Runs a saver (`pngsave_target`) and returns the bytes that it writes.
     ///
-    /// A saver ignores the kill flag of its image while it compresses what it has already read, but it fails if a write
-    /// fails. Therefore writes fail once `control` is stopped.
+    /// A saver ignores the kill flag of its image while it compresses pixels that it has already read, but it fails if
+    /// a write fails. Writes therefore fail once `control` is stopped.
     func written(_ control: RenderControl) throws(RenderError) -> [UInt8] {
         let written = WrittenBytes(control)
         let user = Unmanaged.passUnretained(written).toOpaque()
@@ -188,14 +188,14 @@ extension VipsCall {
     }
 }
 
-// @unchecked Sendable: a saver writes on one thread at a time, and its caller reads only after it has returned.
+// @unchecked Sendable: a saver writes on one thread at a time, and its caller reads only after the saver has returned.
 private final class WrittenBytes: @unchecked Sendable {
     private(set) var bytes: [UInt8] = []
     private let control: RenderControl
 
     init(_ control: RenderControl) { self.control = control }
 
-    /// The write callback that libvips calls with the bytes and this object.
+    /// The write callback. libvips calls it with the bytes and this object.
     static func take(_ start: UnsafeRawPointer, _ count: Int64, _ user: UnsafeMutableRawPointer?) -> Int64 {
         guard let user else { return -1 }
         let written = Unmanaged<WrittenBytes>.fromOpaque(user).takeUnretainedValue()

@@ -1,19 +1,27 @@
 import CVips
+import Synchronization
 
-/// libvips in this process: loaded and started on the first render, never before.
+/// Loads libvips into this process. libvips is loaded and started at the first render, never before.
 package enum VipsLibrary {
-    /// Names the file to load in this process, in place of what the loader finds. No effect once libvips is loaded.
+    /// Sets the library file to load in this process instead of the one that the loader finds. Has no effect once
+    /// libvips is loaded.
     package static func choose(_ path: String) { cvips_choose(path) }
 
-    /// Loads libvips if that has not happened yet. Throws `libraryUnavailable`, naming the package to install.
+    /// Loads libvips if necessary. Throws `libraryUnavailable` with the package to install.
     static func load() throws(RenderError) {
         if let failure = cvips_load() { throw RenderError(.libraryUnavailable, String(cString: failure)) }
+        loaded.store(true, ordering: .releasing)
     }
 
-    /// Whether this libvips was built with an operation (`heifsave_target`, …).
+    private static let loaded = Atomic(false)
+    /// Whether `load` has succeeded.
+    static var isLoaded: Bool { loaded.load(ordering: .acquiring) }
+
+    /// Whether this libvips was built with an operation such as `heifsave_target`.
     static func has(_ nickname: String) -> Bool { cvips.vips_type_find("VipsOperation", nickname) != 0 }
 
-    /// What libvips reported last, in one line. All threads share its buffer, so this is text to show, never to test.
+    /// Returns libvips' last error message as a single line and clears it. All threads share the error buffer, so show
+    /// this text but never test it.
     static func takeErrorText() -> String {
         guard let text = cvips.vips_error_buffer_copy() else { return "no reason given" }
         defer { cvips.g_free(text) }

@@ -1,34 +1,34 @@
 import PipelineSupport
 
-/// A render that waits, and may share the decode of another one.
+/// A waiting render that may share the decode of another render.
 protocol GatheringRender {
-    /// What it can share; nil if it is rendered alone.
+    /// The properties for sharing a decode. nil if the render decodes alone.
     var shareable: ShareableDecode? { get }
-    /// What it is expected to cost.
+    /// The expected cost.
     var work: RenderWork { get }
     mutating func share(_ decode: SharedDecode)
 }
 
-/// Renders that wait: the most urgent first, and of equally urgent ones the short ones. Every fourth turn is the oldest
-/// one's.
+/// A queue of waiting renders. The most urgent renders come first and, among equally urgent renders, the short ones.
+/// Every fourth render is the oldest one.
 struct RenderQueue<Element: GatheringRender> {
     private typealias Lane = UrgencyQueue<Element>
 
-    /// The most renders that are taken together, so that others have their turn.
+    /// The maximum number of renders that are dequeued together, so that other renders are not delayed too long.
     private static var gatheringLimit: Int { 16 }
     private static var oldestEvery: Int { 4 }
 
-    /// Each render is in one of the two by what it was expected to cost when it was last considered.
+    /// Each render is in one of the two lanes, according to its expected cost when it was last considered.
     private var short = Lane(oldestEvery: oldestEvery)
     private var long = Lane(oldestEvery: oldestEvery)
-    /// The renders of each original that can share its decode, the oldest first.
+    /// The renders of each original that can share its decode, oldest first.
     private var byDigest: [String: IndexedHeap<UInt64>] = [:]
     private var turn = 0
 
     var count: Int { short.count + long.count }
     var isEmpty: Bool { short.isEmpty && long.isEmpty }
 
-    /// - Parameter id: as in `UrgencyQueue`. A render that returns to the queue keeps its own.
+    /// - Parameter id: the position, as in `UrgencyQueue`. A render that returns to the queue keeps its ID.
     mutating func push(_ render: Element, id: UInt64, priority: UInt8, _ costs: RenderCosts = RenderCosts()) {
         if let digest = render.shareable?.digest { byDigest[digest, default: IndexedHeap()][id] = id }
         if costs.isLong(render.work) {
@@ -52,12 +52,14 @@ struct RenderQueue<Element: GatheringRender> {
         short.raise(id: id, to: priority) || long.raise(id: id, to: priority)
     }
 
-    /// Removes the next render, and with it those of the same original that can share its decode. They are all known now,
-    /// so the decode is made for exactly these. Later renders of that original are taken later.
+    /// Removes the next render and the waiting renders of the same original that can share its decode. All of them are
+    /// known at this time, so the decode is made for exactly these renders. Renders of the same original that arrive
+    /// later are dequeued separately.
     ///
     /// - Parameters:
-    ///   - costs: tell which are long.
-    ///   - mayBeLong: whether a long render may begin now. If not, no more are taken together than are short together.
+    ///   - costs: the costs that determine which renders are long.
+    ///   - mayBeLong: whether a long render may begin now. If not, the renders that are dequeued together must also be
+    ///     short in total.
     mutating func pop(
         _ costs: RenderCosts = RenderCosts(), mayBeLong: Bool = true
     ) -> (first: Element, others: UrgencyQueue<Element>)? {
@@ -93,11 +95,11 @@ struct RenderQueue<Element: GatheringRender> {
         return (first, others)
     }
 
-    /// The render that is next; nil if none may begin.
+    /// Returns the next render. Returns nil if no render may begin.
     private mutating func next(_ costs: RenderCosts, mayBeLong: Bool) -> UInt64? {
         let isOldests = (turn + 1) % Self.oldestEvery == 0
         func first(_ lane: Lane) -> UInt64? { isOldests ? lane.oldest : lane.mostUrgent?.id }
-        // Their expected costs may have changed since they were pushed.
+        // The expected costs may have changed since the renders were pushed.
         while let id = first(short), let render = short[id], costs.isLong(render.work) { short.move(id, to: &long) }
         while let id = first(long), let render = long[id], !costs.isLong(render.work) { long.move(id, to: &short) }
         guard mayBeLong, let other = first(long) else { return first(short) }

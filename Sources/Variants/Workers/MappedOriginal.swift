@@ -1,11 +1,11 @@
 import Glibc
 
-/// The original that a worker renders, mapped into memory.
+/// Maps the original that a worker renders into memory.
 ///
-/// The front process copies originals into one memory file again and again (`WorkerFiles`). That file stays mapped,
-/// because remapping it for each render would cost several times what reading the bytes does; a file on disk is
-/// unmapped.
-// @unchecked Sendable: used by the worker's main thread only.
+/// The front process reuses one memory file for the copies of originals (`WorkerFiles`). That file stays mapped,
+/// because mapping it again for each render would take several times as long as reading the bytes. A file on disk is
+/// unmapped after each render.
+// @unchecked Sendable: used only by the worker's main thread.
 final class MappedOriginal: @unchecked Sendable {
     private var memory: UnsafeRawBufferPointer?
     private var device: dev_t = 0
@@ -13,7 +13,7 @@ final class MappedOriginal: @unchecked Sendable {
 
     deinit { release() }
 
-    /// Passes the first `count` bytes of a file to `body`, as memory that stays valid during the call.
+    /// Calls `body` with the first `count` bytes of a file. The memory is valid only during the call.
     func with<Value>(
         _ file: Int32, count: Int, _ body: (UnsafeRawBufferPointer) throws(RenderError) -> Value
     ) throws(RenderError) -> Value {
@@ -23,12 +23,13 @@ final class MappedOriginal: @unchecked Sendable {
             throw RenderError(.undecodable, "the original's file is shorter than \(count) bytes")
         }
         let memory = try mapped(file, status)
-        // Memory files have no link, so only files on disk are unmapped.
+        // Memory files have no links, so this unmaps only files on disk.
         defer { if status.st_nlink > 0 { release() } }
         return try body(UnsafeRawBufferPointer(rebasing: memory[..<count]))
     }
 
-    /// Maps the whole file, unless it is mapped already. (A file keeps its inode number while it is mapped.)
+    /// Returns the mapping of the complete file, and maps the file if necessary. (A file keeps its inode number while
+    /// it is mapped.)
     private func mapped(_ file: Int32, _ status: stat) throws(RenderError) -> UnsafeRawBufferPointer {
         if let memory, memory.count == status.st_size, device == status.st_dev, inode == status.st_ino { return memory }
         release()

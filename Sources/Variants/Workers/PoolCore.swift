@@ -3,78 +3,110 @@ import CSandbox
 import Glibc
 import Synchronization
 
-/// State that the threads of a pool share: the queue, and what is known about the workers.
+/// The state that the threads of a pool share: the queue, and information about the workers.
 final class PoolCore: Sendable {
     enum Step {
         case render(PendingRender)
-        /// Start a worker before a render asks for it. One that is awaited says itself why it cannot be started.
+        /// Start a worker before a render needs it. If a caller is waiting for this worker, that caller reports a
+        /// failed start.
         case start(isAwaited: Bool)
-        /// Wait to be woken, for at most this many milliseconds; -1 for ever.
+        /// Wait to be woken, for at most this many milliseconds. -1 means no timeout.
         case wait(Int32)
         case end
     }
 
     private struct Slot {
-        let slot: WorkerSlot
+        let slot: any RenderSlot
         var isIdle = false
         var hasWorker = false
         var running: UInt64?
-        /// Whether the render that runs is long, by itself or together with those gathered with it.
+        /// Whether the running render is long, either alone or in total with the renders that share its decode.
         var isLong = false
-        /// Renders that share the decode of its last one, and follow it on its worker.
+        /// The renders that share the decode of the slot's last render. They run next, on the same worker.
         var gathered = UrgencyQueue<PendingRender>(oldestEvery: 4)
     }
 
     private struct State {
         var queue = RenderQueue<PendingRender>()
-        /// Slots whose threads have not ended, by number, from 0.
+        /// The slots with running threads, by slot number. Numbers start at 0.
         var slots: [Int: Slot] = [:]
         var lastSlot = -1
         var lastID: UInt64 = 0
         var keepsWorkers: Bool
-        /// Whether the next idle thread starts a worker.
+        /// Whether the next idle thread should start a worker.
         var awaitsFirst = false
-        /// The warm spare, if workers are kept; its thread ends after those of the slots.
-        var spare: SpareWorker?
         var isClosing = false
         var backoff = StartBackoff()
         var quarantine = Quarantine()
         var costs = RenderCosts()
         var protection: WorkerProtection?
-        /// Of the worker that started last.
+        /// The libraries of the worker that started last.
         var libraries: RenderLibraries?
         var statistics = WorkerStatistics()
         var awaitingStart: [CheckedContinuation<Result<WorkerProtection, RenderError>, Never>] = []
         var awaitingEnd: [CheckedContinuation<Void, Never>] = []
 
-        /// Slots that do long renders.
+        /// The number of slots with long renders.
         var long: Int { slots.values.count { $0.isLong } }
     }
 
     let configuration: WorkerConfiguration
     private let count: Int
-    /// The most slots that do long renders: one is kept for short ones, if there are two or more.
+    /// The maximum number of slots with long renders. If there are at least two slots, one is reserved for short
+    /// renders.
     private let longLimit: Int
+    private let makeSlot: @Sendable (Int, PoolCore) -> (any RenderSlot)?
     private let state: Mutex<State>
 
-    init(_ configuration: WorkerConfiguration) {
+    /// - Parameter makeSlot: creates the slot with the given number. Returns nil if the system lacks the required
+    ///   resources.
+    init(_ configuration: WorkerConfiguration, makeSlot: @escaping @Sendable (Int, PoolCore) -> (any RenderSlot)?) {
         self.configuration = configuration
-        count = max(1, configuration.count ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1)
+        self.makeSlot = makeSlot
+        count = max(1, configuration.maxConcurrentRenders ?? Int(sysconf(Int32(_SC_NPROCESSORS_ONLN))) + 1)
         longLimit = configuration.longRenders ?? max(1, count - 1)
         state = Mutex(State(keepsWorkers: configuration.isPrewarmed))
         if configuration.isPrewarmed { startAll() }
     }
 
-    // MARK: What callers ask for
+    // MARK: Calls from clients
 
-    func newID() -> UInt64 {
-        state.withLock { state in
+    func variant(of job: RenderJob) async throws(RenderError) -> RenderedVariant {
+        if case .variant(let variant) = try await perform(job, .variant) { return variant }
+        throw RenderError(.workerProtocol, "a render worker answered with pixels")
+    }
+
+    func pixels(of job: RenderJob) async throws(RenderError) -> PixelBuffer {
+        if case .pixels(let pixels) = try await perform(job, .pixels) { return pixels }
+        throw RenderError(.workerProtocol, "a render worker answered with a file")
+    }
+
+    /// Renders a job in a slot. Cancelling the calling task stops the render.
+    private func perform(_ job: RenderJob, _ kind: WorkerRequest.Kind) async throws(RenderError) -> RenderedOutput {
+        let id = state.withLock { state in
             state.lastID += 1
             return state.lastID
         }
+        let pending = PendingRender(id: id, kind: kind, job: job, priority: Task.currentPriority.rawValue)
+        let outcome = await withTaskCancellationHandler {
+            await withTaskPriorityEscalationHandler {
+                // The task's priority may have been escalated since the render was created, or may be escalated from
+                // now on.
+                pending.raise(to: Task.currentPriority.rawValue)
+                return await withCheckedContinuation { continuation in
+                    pending.attach(continuation)
+                    submit(pending)
+                }
+            } onPriorityEscalated: { _, priority in
+                raise(pending, to: priority.rawValue)
+            }
+        } onCancel: {
+            cancel(pending)
+        }
+        return try outcome.get()
     }
 
-    func submit(_ pending: PendingRender) {
+    private func submit(_ pending: PendingRender) {
         let refusal = state.withLock { state -> RenderError? in
             if pending.isCancelled { return PendingRender.cancelled }
             if state.isClosing { return Self.closed }
@@ -83,21 +115,21 @@ final class PoolCore: Sendable {
             guard !state.slots.isEmpty else {
                 _ = state.queue.remove(id: pending.id)
                 return RenderError(
-                    .workerUnavailable, "render workers cannot be started: the system cannot create a thread")
+                    .workerUnavailable, "nothing can be rendered: the system gives no thread, or no file to wake one")
             }
             return nil
         }
         if let refusal { pending.finish(.failure(refusal)) }
     }
 
-    /// Has a slot look at what waits: an idle one, or else a new one.
+    /// Lets a slot process the queue. Prefers an idle slot and otherwise adds a slot.
     private func offer(_ state: inout State) {
         guard !state.queue.isEmpty, !Self.wakeIdle(&state) else { return }
         if state.slots.count < count { addSlot(&state) }
     }
 
     private static func wakeIdle(_ state: inout State) -> Bool {
-        // Prefer a slot with a worker to one that has to start a worker.
+        // Prefer a slot that already has a worker.
         let idle = state.slots.filter { $0.value.isIdle }
         guard let (index, chosen) = idle.first(where: { $0.value.hasWorker }) ?? idle.first else { return false }
         state.slots[index]?.isIdle = false
@@ -105,8 +137,8 @@ final class PoolCore: Sendable {
         return true
     }
 
-    /// Removes a render from the queue, or has its worker stop it.
-    func cancel(_ pending: PendingRender) {
+    /// Removes a render from the queue, or asks its worker to stop it.
+    private func cancel(_ pending: PendingRender) {
         pending.cancel()
         let waiting = state.withLock { state -> PendingRender? in
             if let waiting = state.queue.remove(id: pending.id) { return waiting }
@@ -119,8 +151,8 @@ final class PoolCore: Sendable {
         waiting?.finish(.failure(PendingRender.cancelled))
     }
 
-    /// Makes a render that waits at least this urgent.
-    func raise(_ pending: PendingRender, to priority: UInt8) {
+    /// Raises the priority of a waiting render to at least `priority`.
+    private func raise(_ pending: PendingRender, to priority: UInt8) {
         pending.raise(to: priority)
         state.withLock { state in
             if state.queue.raise(id: pending.id, to: priority) { return }
@@ -143,7 +175,8 @@ final class PoolCore: Sendable {
         if let known { continuation.resume(returning: known) }
     }
 
-    /// Starts a worker if none has started yet, and resumes when one has, or cannot be started.
+    /// Starts a worker if none has been started yet. Resumes the continuation when a worker has started or cannot be
+    /// started.
     func awaitFirst(_ continuation: CheckedContinuation<Result<WorkerProtection, RenderError>, Never>) {
         let known = state.withLock { state -> Result<WorkerProtection, RenderError>? in
             if let protection = state.protection { return .success(protection) }
@@ -167,20 +200,18 @@ final class PoolCore: Sendable {
         }
     }
 
-    /// Starts all threads, each of which starts its worker, and wakes those without one. A spare follows.
+    /// Starts all threads, which then start their workers, and wakes threads without a worker.
     private func startAll() {
         state.withLock { state in
             while !state.isClosing, state.slots.count < count, addSlot(&state) {}
             for slot in state.slots.values where slot.isIdle && !slot.hasWorker { slot.slot.wake() }
-            // The pool works without the spare's thread too; a killed worker is then replaced later.
-            if state.spare == nil, !state.isClosing, !state.slots.isEmpty { state.spare = SpareWorker(core: self) }
         }
     }
 
-    /// Adds a thread; false if the system cannot create one.
+    /// Adds a thread. Returns false if the system cannot create a thread.
     @discardableResult
     private func addSlot(_ state: inout State) -> Bool {
-        guard let slot = WorkerSlot(index: state.lastSlot + 1, core: self), slot.start() else { return false }
+        guard let slot = makeSlot(state.lastSlot + 1, self), slot.start() else { return false }
         state.lastSlot += 1
         state.slots[state.lastSlot] = Slot(slot: slot)
         return true
@@ -188,7 +219,6 @@ final class PoolCore: Sendable {
 
     var protection: WorkerProtection? { state.withLock { $0.protection } }
     var libraries: RenderLibraries? { state.withLock { $0.libraries } }
-    var isClosing: Bool { state.withLock { $0.isClosing } }
     var long: Int { state.withLock { $0.long } }
     var running: Int { state.withLock { $0.slots.values.count { $0.running != nil } } }
     var waiting: Int {
@@ -198,7 +228,7 @@ final class PoolCore: Sendable {
     }
     var statistics: WorkerStatistics { state.withLock { $0.statistics } }
 
-    /// Stops the threads and their workers once no render waits for them.
+    /// Stops the threads and their workers after all waiting renders have finished.
     func close() {
         let waiting = state.withLock { state in
             state.isClosing = true
@@ -215,15 +245,14 @@ final class PoolCore: Sendable {
         close()
         await withCheckedContinuation { continuation in
             let isDone = state.withLock { state in
-                let isDone = state.slots.isEmpty && state.spare == nil
-                if !isDone { state.awaitingEnd.append(continuation) }
-                return isDone
+                if !state.slots.isEmpty { state.awaitingEnd.append(continuation) }
+                return state.slots.isEmpty
             }
             if isDone { continuation.resume() }
         }
     }
 
-    // MARK: What slots ask for
+    // MARK: Calls from slots
 
     func next(_ index: Int, hasWorker: Bool) -> Step {
         state.withLock { state in
@@ -232,15 +261,13 @@ final class PoolCore: Sendable {
             if let pending = take(&state, index) {
                 state.slots[index]?.isIdle = false
                 state.slots[index]?.running = pending.id
-                // If the last one was long, or what it cost changed the estimates, another slot may begin a long one now.
+                // If the last render was long, or its cost changed the estimates, a different slot may begin a long
+                // render now.
                 offer(&state)
                 return .render(pending)
             }
             state.slots[index]?.isIdle = true
-            if state.isClosing {
-                // A worker is killed when the thread that started it ends, and may be another slot's by now.
-                return state.slots.values.allSatisfy { $0.running == nil } ? .end : .wait(-1)
-            }
+            if state.isClosing { return .end }
             let isFirst = state.awaitsFirst
             state.awaitsFirst = false
             guard state.keepsWorkers || isFirst, !hasWorker else { return .wait(-1) }
@@ -249,8 +276,8 @@ final class PoolCore: Sendable {
         }
     }
 
-    /// The next render for a slot: one that shares the decode of its last, or else the next in the queue, with those that
-    /// then share its decode.
+    /// Returns the next render for a slot. This is a render that shares the decode of the slot's last render, or
+    /// otherwise the next render in the queue together with the renders that share its decode.
     private func take(_ state: inout State, _ index: Int) -> PendingRender? {
         if let next = state.slots[index]?.gathered.pop() {
             state.statistics.shared += 1
@@ -264,11 +291,11 @@ final class PoolCore: Sendable {
         return next
     }
 
-    /// Seconds of CPU time after which a render counts as long.
+    /// Returns the seconds of CPU time after which a render is treated as long.
     func patience(_ pending: PendingRender) -> Double { state.withLock { $0.costs.patience(pending.work) } }
 
-    /// Counts a render as long that takes longer than its estimate. Returns whether it must stop, because the most long
-    /// renders that are allowed already run.
+    /// Treats a render as long because it takes longer than its estimate. Returns whether the render must stop because
+    /// the maximum number of long renders are already running.
     func outlived(_ pending: PendingRender) -> Bool {
         pending.countAsLong()
         return state.withLock { state in
@@ -279,7 +306,7 @@ final class PoolCore: Sendable {
         }
     }
 
-    /// Puts a stopped render back into the queue, and the renders that shared its decode.
+    /// Returns a stopped render to the queue, together with the renders that shared its decode.
     func requeue(_ pending: PendingRender) {
         let isCancelled = state.withLock { state in
             if let index = Self.slot(of: pending, state) {
@@ -305,50 +332,27 @@ final class PoolCore: Sendable {
         state.queue.push(pending, id: pending.id, priority: pending.priority)
     }
 
-    /// Corrects the estimates of what renders cost by what this one did.
+    /// Corrects the cost estimates with the actual cost of this render.
     func learn(_ pending: PendingRender, milliseconds: Double) {
-        // One that shared a decode had a part of its cost only.
+        // The time of a render that shared a decode covers only a part of its cost.
         guard pending.job.shared == nil else { return }
         state.withLock { $0.costs.learn(pending.estimate, milliseconds: milliseconds) }
     }
 
-    /// Removes a slot whose thread ends, so it is not woken any more. The last one returns the waiting callers.
-    func leave(_ index: Int) -> [CheckedContinuation<Void, Never>] {
-        state.withLock { state in
+    /// Removes a slot when its thread ends, and closes its file. The last slot resumes the callers that are waiting for
+    /// the shutdown.
+    func leave(_ index: Int, _ wakeup: Wakeup) {
+        let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
             state.slots[index] = nil
-            for slot in state.slots.values { slot.slot.wake() }
+            wakeup.end()
             guard state.slots.isEmpty else { return [] }
-            if let spare = state.spare {
-                spare.end()
-                return []
-            }
             defer { state.awaitingEnd = [] }
             return state.awaitingEnd
         }
+        for continuation in waiting { continuation.resume() }
     }
 
-    /// Takes the warm spare, if it is ready; its thread then waits for the worker given in exchange.
-    func ready(for exchanged: SpareWorker.Exchanged) -> WorkerProcess? {
-        state.withLock { $0.spare }?.take(for: exchanged)
-    }
-
-    var hasSpare: Bool { state.withLock { $0.spare }?.isReady ?? false }
-
-    /// Seconds to wait before starting a spare worker; nil until a slot's worker has started.
-    func spareDelay() -> Double? {
-        state.withLock { $0.protection == nil ? nil : $0.backoff.delay(now: SystemClock.monotonic.seconds) }
-    }
-
-    /// Removes the spare after its thread has ended. Returns the callers that wait for the shutdown.
-    func spareEnded() -> [CheckedContinuation<Void, Never>] {
-        state.withLock { state in
-            state.spare = nil
-            defer { state.awaitingEnd = [] }
-            return state.awaitingEnd
-        }
-    }
-
-    /// Starts a worker on the calling thread, and records the outcome.
+    /// Starts a worker on the calling thread and records the outcome.
     func startWorker() throws(RenderError) -> WorkerProcess {
         do throws(RenderError) {
             let worker = try WorkerProcess.start(configuration)
@@ -360,11 +364,9 @@ final class PoolCore: Sendable {
         }
     }
 
-    /// Terminates a worker that ended, or sent something, while it was idle, and logs it.
+    /// Terminates a worker that exited or sent data while it was idle, and logs it.
     func lost(_ worker: WorkerProcess) {
         let ended = worker.end()
-        // Workers are killed when the threads that started them end.
-        if isClosing { return }
         count(\.crashed)
         configuration.warn(
             "render worker \(worker.child) \(ended) while it was idle" + (worker.remarks.map { ": " + $0 } ?? ""))
@@ -386,7 +388,6 @@ final class PoolCore: Sendable {
                 state.protection = worker.protection
                 state.libraries = worker.libraries
                 state.statistics.started += 1
-                state.spare?.wake()
             case .failure(let error):
                 state.backoff.failed(error, now: SystemClock.monotonic.seconds)
             }
@@ -425,14 +426,14 @@ final class PoolCore: Sendable {
                 + "\(Int((entry.until - now).rounded(.up))) s")
     }
 
-    /// Prevents a failed render from being retried for a while.
+    /// Prevents a failed render from being retried for some time.
     func quarantine(_ job: RenderJob, _ failure: Quarantine.Failure, _ reason: String) {
-        // An original that can no longer be read will not fail again.
-        guard configuration.quarantineSeconds > 0, let original = try? fingerprint(job) else { return }
+        // An original that can no longer be read will not fail in a worker again.
+        guard configuration.quarantine > .zero, let original = try? fingerprint(job) else { return }
         state.withLock {
             $0.quarantine.add(
                 original, job.variant, failure, reason: reason, now: SystemClock.monotonic.seconds,
-                seconds: configuration.quarantineSeconds)
+                seconds: configuration.quarantine.inSeconds)
         }
     }
 

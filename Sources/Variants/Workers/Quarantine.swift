@@ -1,12 +1,13 @@
-/// Variants and originals that are not rendered for a while because they crashed a worker or passed a deadline.
+/// Remembers variants and originals that are not rendered for some time because they crashed a worker or exceeded a
+/// deadline.
 ///
-/// What a failure is blamed on depends on the phase it happened in (`RenderPhase`). Any failure quarantines the
-/// variant: a good original may need too much time or memory for one recipe, and a client that requests that recipe
-/// must not make the original unavailable to all others. The original is quarantined by crashes of the decode pass under
-/// two different recipes, and by one passed deadline of that pass, unless its recipe was expected to take long.
+/// The phase of a failure (`RenderPhase`) determines what is quarantined. Any failure quarantines the variant: a valid
+/// original may need too much time or memory for one recipe, and a client that requests that recipe must not make the
+/// original unavailable to other clients. The original is quarantined if the decode pass crashed under two different
+/// recipes. It is also quarantined if that pass exceeded a deadline once, unless its recipe was expected to take long.
 ///
-/// An original is identified by its length and a hash keyed for this process. Hashing takes time, so callers hash only
-/// if `mayContain(count:)` is true.
+/// An original is identified by its length and by a hash with a per-process key. Hashing takes time, so callers hash
+/// only if `mayContain(count:)` is true.
 struct Quarantine {
     struct Fingerprint: Hashable {
         var count: Int
@@ -28,36 +29,37 @@ struct Quarantine {
     }
 
     enum Failure: Hashable {
-        /// The worker died, or its answer was invalid.
+        /// The worker crashed or sent an invalid reply.
         case crash(RenderPhase)
-        /// `isExpected`: by its estimate the render takes about that long, so its recipe is the reason.
+        /// `isExpected` is true if the estimate of the render is about this long, so that the recipe is the cause.
         case deadline(RenderPhase, isExpected: Bool = false)
     }
 
     struct Entry: Hashable {
-        /// When it failed, and until when it is not tried again; monotonic seconds.
+        /// The times of the failure and of the end of the quarantine, in monotonic seconds.
         var since: Double
         var until: Double
         var failure: Failure
-        /// What happened, as logged.
+        /// The reason as logged.
         var reason: String
     }
 
     private struct Key: Hashable {
         var original: Fingerprint
-        /// nil for all variants of the original.
+        /// The variant. nil for all variants of the original.
         var variant: Variant?
     }
 
     private var entries: [Key: Entry] = [:]
     private let limit: Int
 
-    /// - Parameter limit: the most variants that are remembered; beyond that, the oldest is forgotten.
+    /// - Parameter limit: the maximum number of remembered variants. When the limit is exceeded, the oldest variant is
+    ///   removed.
     init(limit: Int = 1024) { self.limit = limit }
 
     var count: Int { entries.count }
 
-    /// Whether an original of this length is remembered.
+    /// Whether an original with this length is remembered.
     func mayContain(count: Int) -> Bool {
         entries.keys.contains { $0.original.count == count }
     }
@@ -85,7 +87,8 @@ struct Quarantine {
         }
     }
 
-    /// Why a variant of an original is not rendered at `now`; nil if it may be.
+    /// Returns the entry that prevents a variant from being rendered at `now`. Returns nil if the variant can be
+    /// rendered.
     func entry(_ original: Fingerprint, _ variant: Variant, now: Double) -> Entry? {
         [nil, variant].lazy.compactMap { entries[Key(original: original, variant: $0)] }.first { $0.until > now }
     }

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// Stops one render from outside, because its caller cancelled or its deadline passed.
+/// Stops a render from another thread, because its caller cancelled or its deadline passed.
 final class RenderControl: Sendable {
     private struct State {
         var stop: RenderError.Code?
         var phase = RenderPhase.pixels
         var stoppedIn = RenderPhase.pixels
-        /// Images that pixels are pulled from at the moment.
+        /// The images that pixels are currently being read from.
         var sources: [Image] = []
     }
     private let state = Mutex(State())
@@ -15,8 +15,8 @@ final class RenderControl: Sendable {
     private let onEncode: @Sendable (RenderControl) throws(RenderError) -> Void
 
     /// - Parameters:
-    ///   - limits: the limits that the message of a passed deadline names.
-    ///   - format: the output's format, for the same message.
+    ///   - limits: the limits that the error message of a passed deadline names.
+    ///   - format: the output format in that message.
     ///   - onEncode: called when the render enters its second phase.
     init(
         _ limits: RenderLimits = RenderLimits(), _ format: ImageFormat = .jpeg,
@@ -27,14 +27,15 @@ final class RenderControl: Sendable {
         self.onEncode = onEncode
     }
 
-    /// Called when the pixels are in memory and the encoder is next.
+    /// Marks the beginning of the second phase: the pixels are in memory, and encoding is next.
     func beginEncoding() throws(RenderError) {
         try check()
         state.withLock { $0.phase = .encode }
         try onEncode(self)
     }
 
-    /// Kills `image` when the render is stopped, or at once if it has been already.
+    /// Registers `image` so that it is killed when the render is stopped. Kills the image immediately if the render has
+    /// already been stopped.
     func watch(_ image: Image) {
         let stopped = state.withLock { state in
             state.sources.append(image)
@@ -43,16 +44,16 @@ final class RenderControl: Sendable {
         if stopped { image.kill() }
     }
 
-    /// Forgets the images, so that none outlives the bytes it reads from.
+    /// Releases the images, so that no image outlives the bytes that it reads from.
     func finish() { state.withLock { $0.sources.removeAll() } }
 
-    /// Stops the render with `cancelled` or `deadline`; the first reason stays.
+    /// Stops the render with `cancelled` or `deadline`. Later reasons are ignored.
     func stop(_ reason: RenderError.Code) {
         state.withLock { state in
             guard state.stop == nil else { return }
             state.stop = reason
             state.stoppedIn = state.phase
-            // Kill while holding the lock: after `finish`, no image may be touched any more.
+            // Kill the images while holding the lock: after `finish`, images must not be accessed.
             for image in state.sources { image.kill() }
         }
     }

@@ -1,8 +1,8 @@
-import PipelineSupport
 import Glibc
+import PipelineSupport
 
-/// One thread that stops renders whose deadline has passed.
-// @unchecked Sendable: `running` and `isClosed` are touched only with `mutex` held.
+/// A thread that stops renders when their deadlines pass.
+// @unchecked Sendable: `running` and `isClosed` are accessed only while `mutex` is held.
 final class RenderDeadlines: @unchecked Sendable {
     private let mutex: UnsafeMutablePointer<pthread_mutex_t> = .allocate(capacity: 1)
     private let condition: UnsafeMutablePointer<pthread_cond_t> = .allocate(capacity: 1)
@@ -18,6 +18,8 @@ final class RenderDeadlines: @unchecked Sendable {
         pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
         pthread_cond_init(condition, &attributes)
         pthread_condattr_destroy(&attributes)
+        // If the thread cannot be started, renders have no deadline.
+        _ = startThread { self.run() }
     }
 
     deinit {
@@ -25,11 +27,6 @@ final class RenderDeadlines: @unchecked Sendable {
         pthread_mutex_destroy(mutex)
         condition.deallocate()
         mutex.deallocate()
-    }
-
-    func start() {
-        // Without the thread, renders have no deadline.
-        _ = startThread { self.run() }
     }
 
     func add(_ control: RenderControl, seconds: Double) {
@@ -61,7 +58,7 @@ final class RenderDeadlines: @unchecked Sendable {
                 running[key] = nil
                 entry.control.stop(.deadline)
             }
-            // New renders wake the thread, removed ones do not: once closed, it checks every second whether any remain.
+            // Wait until the next deadline, but at most an hour, or a second if the thread is closing.
             let next = min(running.values.map(\.deadline).min() ?? .infinity, now + (isClosed ? 1 : 3600))
             var until = timespec()
             until.tv_sec = Int(next)

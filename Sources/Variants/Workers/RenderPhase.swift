@@ -1,13 +1,14 @@
-/// The two phases of a render. Each has its own deadline, and what a crash is blamed on depends on its phase.
+/// The two phases of a render. Each phase has its own deadline, and the phase of a crash determines what is
+/// quarantined.
 enum RenderPhase: Hashable, Sendable {
-    /// Opening, decoding and the steps, which libvips evaluates in one pass.
+    /// Opening, decoding and the steps, which libvips evaluates in a single pass.
     case pixels
-    /// Encoding: the finished pixels are in memory, and no decoder runs.
+    /// Encoding. The finished pixels are in memory, and no decoder is running.
     case encode
 }
 
 extension RenderError {
-    /// A phase took longer than its limit.
+    /// Returns the error of a phase that exceeded its limit.
     static func deadline(_ phase: RenderPhase, _ job: RenderJob) -> RenderError {
         deadline(phase, job.limits, job.output.format)
     }

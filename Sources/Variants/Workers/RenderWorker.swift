@@ -4,18 +4,19 @@ import CVips
 import Glibc
 import Synchronization
 
-/// A program's second role: a sandboxed process that renders for another process and does nothing else.
+/// Runs the worker role of a program: a sandboxed process that renders for another process and does nothing else.
 ///
-/// `WorkerPool` starts a program again with `render-worker` as its first argument. `pipectl` handles it; a program of
-/// your own does if `runIfAsked()` is the first thing it calls, before it has a second thread.
+/// `WorkerPool` starts a program again with `render-worker` as its first argument. `pipectl` supports this role. To
+/// support it in your own program, call `runIfAsked()` first in `main`, before the program has a second thread.
 public enum RenderWorker {
     package static let argument = "render-worker"
-    /// What a program of one's own has to do to be a worker.
+    /// The advice for an application that does not become a worker.
     static let hint = "call RenderWorker.runIfAsked() first in main"
 
-    /// Becomes a worker and never returns if the program was started as one; returns at once otherwise.
+    /// Becomes a worker and never returns if the program was started as a worker. Otherwise returns immediately.
     ///
-    /// `render-worker --check` locks the process down, tries what is forbidden, and prints the outcome of each attempt.
+    /// `render-worker --check` applies the sandbox to the process, attempts forbidden operations, and prints the
+    /// outcome of each attempt.
     public static func runIfAsked() {
         let words = CommandLine.arguments
         guard words.count > 1, words[1] == argument else { return }
@@ -26,9 +27,10 @@ public enum RenderWorker {
     }
 }
 
-/// The worker's side: receives requests, renders, answers. Runs on the main thread; a second one listens for stops.
+/// The worker's side: receives requests, renders and replies on the main thread. A second thread listens for stop
+/// requests.
 enum WorkerProgram {
-    /// The memory allowance if none is named.
+    /// The default memory limit in bytes.
     private static let defaultMemory: UInt64 = 1 << 30
 
     static func run(memory: UInt64?) -> Int32 {
@@ -36,17 +38,18 @@ enum WorkerProgram {
             complain("\(RenderWorker.argument) is started by the program itself and cannot be run by hand")
             return 2
         }
-        // A terminal's ^C and a service's stop are for the front process, which lets renders finish and then stops us.
+        // A terminal's ^C and a service manager's stop signal are meant for the front process, which lets renders
+        // finish and then stops its workers.
         for number in [SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
         var failure = ""
         if let problem = cvips_load() {
             failure = String(cString: problem)
         } else {
-            // If these modules are missing, AVIF and JPEG XL are refused like any format that is not built in.
+            // If these modules are missing, AVIF and JPEG XL are rejected like any format that is not built in.
             if !VipsLibrary.has("heifload_buffer") { _ = cvips_load_module("heif") }
             if !VipsLibrary.has("jxlsave_target") || !VipsLibrary.has("jxlload_buffer") { _ = cvips_load_module("jxl") }
         }
-        // Reads files and loads plug-ins, so it must come before the process is locked down.
+        // This reads files and loads plug-ins, so it must come before the sandbox is applied.
         let libraries = failure.isEmpty ? RenderLibraries.loaded : .unknown
         let fonts = getenv(WorkerConfiguration.fontsVariable) != nil ? csandbox_open_fonts() : 0
         let protection = lock(memory: memory ?? defaultMemory, fonts: fonts)
@@ -63,7 +66,7 @@ enum WorkerProgram {
         return WorkerProtection(report)
     }
 
-    /// Whether descriptor 3 is a socket made by this process's parent, under the same user.
+    /// Whether descriptor 3 is a socket that was created by the parent of this process, under the same user.
     private static func isStartedByParent() -> Bool {
         var process = pid_t()
         var user = uid_t()
@@ -85,7 +88,7 @@ private final class CurrentRender: Sendable {
     private struct State {
         var id: UInt64 = 0
         var control: RenderControl?
-        /// The last render that was told to stop; it may not have begun yet.
+        /// The ID of the last render that should stop. That render may not have begun yet.
         var stopped: UInt64 = 0
     }
     private let state = Mutex(State())
@@ -109,7 +112,7 @@ private final class CurrentRender: Sendable {
         control?.stop(.cancelled)
     }
 
-    /// Listens for stops until the front process is gone.
+    /// Listens for stop requests until the front process closes its end.
     func listen() {
         var buffer = [UInt8](repeating: 0, count: 64)
         while true {
@@ -125,9 +128,9 @@ private final class WorkerLoop {
     private let hasFaults: Bool
     private let current = CurrentRender()
     private let original = MappedOriginal()
-    /// Pictures for the next render, if it comes soon: renders that share a decode follow one another.
+    /// The pictures for the next render, if it arrives soon. Renders that share a decode run one after another.
     private let pictures = SharedPictures()
-    /// The last recipe, parsed: consecutive renders mostly use the same one.
+    /// The last recipe in parsed form. Consecutive renders mostly use the same recipe.
     private var lastRecipe: (text: String, recipe: Recipe)?
 
     init(hasFaults: Bool) { self.hasFaults = hasFaults }
@@ -141,8 +144,8 @@ private final class WorkerLoop {
         var descriptors = [Int32](repeating: -1, count: WorkerProtocol.maskLimit + 2)
         while true {
             if !pictures.isEmpty, !Self.isAsked(within: 1000) { pictures.keep(only: nil) }
-            // Wait here rather than in the receive call: a receive that a kill interrupts may still consume a request,
-            // which to the front process would look like a render that crashed its worker.
+            // Wait here instead of in the receive call. A receive call that is interrupted by a kill may still consume
+            // a request, and the front process would then conclude that the render crashed its worker.
             _ = Self.isAsked(within: -1)
             var held = 0
             let count = csandbox_receive(
@@ -161,7 +164,8 @@ private final class WorkerLoop {
         }
     }
 
-    /// Whether a request comes, or the front process closes its end, within this many milliseconds; -1 waits for ever.
+    /// Waits for a request, or until the front process closes its end. Returns false after this many milliseconds. -1
+    /// means no timeout.
     private static func isAsked(within milliseconds: Int32) -> Bool {
         var requests = pollfd(fd: Int32(CSANDBOX_REQUESTS), events: Int16(POLLIN), revents: 0)
         return poll(&requests, 1, milliseconds) != 0
@@ -190,7 +194,7 @@ private final class WorkerLoop {
         job.shared = request.shared
         pictures.keep(only: request.shared)
         for (index, mask) in request.masks.enumerated() {
-            // An empty mask fails where it is used, in an error that names it.
+            // An empty mask fails when it is used, with an error that names the mask.
             guard mask.count > 0 else { continue }
             job.masks[mask.name] = try MappedOriginal().with(descriptors[2 + index], count: mask.count) { [UInt8]($0) }
         }
@@ -198,20 +202,21 @@ private final class WorkerLoop {
             bytes throws(RenderError) -> WorkerReply.Finished in
             let fault = hasFaults ? WorkerFault.named(in: bytes) : nil
             let control = RenderControl(request.limits, request.output.format) { _ throws(RenderError) in
-                // If it cannot be sent, the front process is gone.
+                // If sending fails, the front process is gone.
                 _ = WorkerProgram.send(.encoding(id: request.id))
                 try fault?.happen(in: .encode)
             }
             current.begin(request.id, control)
             defer {
                 current.end()
-                // Must happen before the bytes are unmapped: no stop may touch an image that reads from them.
+                // This must happen before the bytes are unmapped, because a stop must not access an image that reads
+                // from them.
                 control.finish()
             }
             do throws(RenderError) {
                 return try render(job, request, bytes, control, fault, output: descriptors[1])
             } catch {
-                // Any failure after a stop is due to the stop, whatever error libvips reports.
+                // A failure after a stop is caused by the stop, whatever error libvips reports.
                 throw control.stopError ?? error
             }
         }
@@ -252,9 +257,9 @@ private final class WorkerLoop {
 
     private static func write(_ bytes: [UInt8], to file: Int32) throws(RenderError) {
         guard bytes.withUnsafeBytes({ FileIO.write($0, to: file, at: 0) }) else {
-            throw RenderError(.overLimit, "the output of \(bytes.count) bytes exceeds what a worker may write")
+            throw RenderError(.overLimit, "the output of \(bytes.count) bytes exceeds the limit for a worker's output")
         }
-        // Cut off what the file may still hold of the last render's output.
+        // Truncate the file, because it may still contain the end of the last render's output.
         guard ftruncate(file, bytes.count) == 0 else {
             throw RenderError(.encodingFailed, "the output's length cannot be set: \(String(cString: strerror(errno)))")
         }
@@ -265,9 +270,9 @@ extension WorkerReply.Finished {
     fileprivate init(_ variant: RenderedVariant, id: UInt64) {
         self.init(
             id: id, count: variant.bytes.count, width: variant.width, height: variant.height,
-            hasAlpha: variant.hasAlpha, isDamaged: variant.isDamaged, decode: variant.milliseconds.decode,
-            operations: variant.milliseconds.operations, encode: variant.milliseconds.encode,
-            cpu: variant.cpuMilliseconds)
+            hasAlpha: variant.hasAlpha, isDamaged: variant.isDamaged, decode: variant.timings.decode.milliseconds,
+            operations: variant.timings.operations.milliseconds, encode: variant.timings.encode.milliseconds,
+            cpu: variant.cpuTime.inSeconds * 1000)
     }
 
     fileprivate init(_ pixels: PixelBuffer, id: UInt64) {
@@ -277,9 +282,9 @@ extension WorkerReply.Finished {
     }
 }
 
-/// Shows that the locks hold: what `render-worker --check` prints.
+/// Checks that the sandbox works. Implements `render-worker --check`.
 enum WorkerCheck {
-    /// - Parameter executes: also tries to start a program, which kills the process if seccomp is in force.
+    /// - Parameter executes: whether to also try to start a program, which kills the process if seccomp is in force.
     static func run(executes: Bool) -> Int32 {
         let parent = getppid()
         let protection = WorkerProgram.lock(memory: 1 << 30)

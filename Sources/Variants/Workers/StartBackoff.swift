@@ -1,14 +1,14 @@
-/// Exponential backoff for workers that fail to start: the pause doubles with each failure in a row, from 0.1 to 30
-/// seconds.
+/// An exponential backoff for workers that fail to start. The delay doubles with each consecutive failure, from 0.1 to
+/// 30 seconds.
 struct StartBackoff: Hashable {
-    /// Failures since the last start that worked.
+    /// The number of failures since the last successful start.
     private(set) var failures = 0
-    /// When the next start may be tried; monotonic seconds.
+    /// The earliest time of the next attempt, in monotonic seconds.
     private(set) var next = 0.0
-    /// Why the last one failed.
+    /// The error of the last failure.
     private(set) var reason: RenderError?
 
-    /// Seconds still to wait; 0 if a start may be tried.
+    /// Returns the remaining delay in seconds. 0 if a start may be attempted.
     func delay(now: Double) -> Double { max(0, next - now) }
 
     mutating func failed(_ reason: RenderError, now: Double) {

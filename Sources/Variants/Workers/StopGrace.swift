@@ -1,37 +1,39 @@
-/// How long a worker that was told to stop has before it is killed, which costs the start of another one.
+/// The time that a worker has for stopping before it is killed. A kill costs the start of a new worker.
 ///
-/// A worker that stops by itself does so within some milliseconds of CPU time. On a busy machine it may take long to
-/// get them, and killing it then would make the machine busier. So a worker that has not had them is given more time,
-/// but not for ever, because it may be blocked.
+/// Stopping takes some milliseconds of CPU time. On a busy machine, a worker may wait a long time for the CPU, and
+/// killing it would make the machine even busier. Such a worker is therefore given more time. The time is limited
+/// because the worker may be blocked.
 struct StopGrace: Hashable {
-    /// Seconds after which the worker is first checked.
+    /// The number of seconds after which the worker is first checked.
     static let seconds = 0.010
-    /// The same if it is in an encoder that does not poll for stops; one that is not encoding yet stops in less.
+    /// The number of seconds for an encoder that does not check for stop requests. A worker that is not encoding yet
+    /// stops sooner.
     static let deafSeconds = 0.004
-    /// Seconds of CPU time that suffice to stop, most of them to free large pictures' memory; starting another worker
-    /// would take as much.
+    /// The number of seconds of CPU time that are sufficient for stopping. Most of this time is spent on freeing the
+    /// memory of large pictures. Starting a new worker would take as long.
     static let cpuSeconds = 0.030
-    /// Seconds after which the worker is killed in any case.
+    /// The number of seconds after which the worker is always killed.
     static let longest = 0.1
 
-    /// When the worker was told to stop; monotonic seconds.
+    /// The time at which the worker was asked to stop, in monotonic seconds.
     let since: Double
-    /// The CPU seconds it had used by then; negative if unknown.
+    /// The CPU seconds that the worker had used at that time. Negative if unknown.
     let cpu: Double
-    /// Whether its encoder polls for stops.
+    /// Whether the encoder checks for stop requests.
     let heeds: Bool
 
-    /// - Parameter cpu: the CPU seconds that the worker has used in its life; negative if unknown.
+    /// - Parameter cpu: the CPU seconds that the worker has used in total; negative if unknown.
     init(now: Double, cpu: Double, heeds: Bool) {
         since = now
         self.cpu = cpu
         self.heeds = heeds
     }
 
-    /// When the worker is first checked.
+    /// The time of the first check.
     var firstLook: Double { since + (heeds ? Self.seconds : Self.deafSeconds) }
 
-    /// When to kill the worker, as far as known at this check: `now` itself, or when to check again.
+    /// Returns the time to kill the worker, as far as this check can tell: `now` to kill it immediately, or the time of
+    /// the next check.
     func killTime(now: Double, cpu: Double) -> Double {
         let last = since + Self.longest
         let isKnown = cpu >= 0 && self.cpu >= 0
@@ -41,6 +43,6 @@ struct StopGrace: Hashable {
 }
 
 extension ResolvedOutput {
-    /// Whether its encoder polls for stops every few milliseconds.
+    /// Whether the encoder checks for stop requests every few milliseconds.
     var heedsStops: Bool { format.encoder?.heedsStops(self) ?? false }
 }

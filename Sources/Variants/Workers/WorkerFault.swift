@@ -2,37 +2,37 @@ import PipelineSupport
 import CSandbox
 import Glibc
 
-/// Faults that tests plant to imitate a defective decoder: an original that ends in `pipectl-fault:NAME` triggers one
+/// Faults that imitate a defective decoder, for tests. An original that ends in `pipectl-fault:NAME` triggers a fault
 /// in the worker that renders it, if `IMAGE_PIPELINE_WORKER_FAULTS` is set in the environment of `pipectl`.
 ///
-/// They exist in every build, so that the very program that is shipped can be tested. They open no hole: a client that
-/// may name originals can only harm the worker that renders them, which is what workers are for.
+/// Every build contains the faults, so that the released program can be tested. They are not a security risk: a client
+/// that chooses originals can harm only the worker that renders them, and workers exist to contain such harm.
 enum WorkerFault: String, CaseIterable {
     /// Reads from an invalid address.
     case segv
     case abort
-    /// Exits without an answer.
+    /// Exits without a reply.
     case exit
-    /// Never answers and ignores stops.
+    /// Never replies and ignores stop requests.
     case hang
-    /// Computes for half a second first, and ignores stops.
+    /// First computes for half a second and ignores stop requests.
     case slow
-    /// Like `segv` and `hang`, but in the encoder.
+    /// Like `segv` or `hang`, but in the encoder.
     case encodeSegv = "encode-segv"
     case encodeHang = "encode-hang"
-    /// Allocates memory until there is none.
+    /// Allocates memory until the process has no more.
     case memory
-    /// Writes more than any output may hold.
+    /// Writes more bytes than any output may have.
     case flood
     /// Sends bytes that are not a message.
     case nonsense
-    /// Answers for another render.
+    /// Replies for a different render.
     case stranger
-    /// Claims more bytes than it wrote.
+    /// Reports more bytes than were written.
     case count
-    /// Claims another size than the output has.
+    /// Reports a size that differs from the output.
     case size
-    /// Leaves an output that is not a picture.
+    /// Writes an output that is not a picture.
     case garbage
     case open
     case connect
@@ -40,7 +40,7 @@ enum WorkerFault: String, CaseIterable {
 
     private static let marker = "pipectl-fault:"
 
-    /// The fault named at the end of an original.
+    /// Returns the fault that is named at the end of an original.
     static func named(in bytes: UnsafeRawBufferPointer) -> WorkerFault? {
         let end = String(decoding: bytes.suffix(64), as: UTF8.self)
         return allCases.first { end.hasSuffix(marker + $0.rawValue) }
@@ -48,7 +48,7 @@ enum WorkerFault: String, CaseIterable {
 
     private var phase: RenderPhase { self == .encodeSegv || self == .encodeHang ? .encode : .pixels }
 
-    /// Triggers the fault, if it belongs to this phase.
+    /// Triggers the fault if it belongs to this phase.
     func happen(in phase: RenderPhase) throws(RenderError) {
         guard phase == self.phase else { return }
         switch self {

@@ -1,25 +1,26 @@
 import CSandbox
 import Glibc
 
-/// The memory files that a worker uses again and again: one its originals are copied into, one for its outputs.
+/// The memory files that a worker reuses: one for copies of originals, and one for its outputs.
 ///
-/// Allocating and freeing pages costs several times what filling them does. Reuse leaks nothing: no other process reads
-/// the files, and the worker has seen all they ever held.
+/// Allocating and freeing pages takes several times as long as filling them. Reuse leaks no data: no other process
+/// reads the files, and the worker has already seen everything that they contained.
 final class WorkerFiles {
     private var original: CopiedOriginal?
-    /// The name of the original that was copied last, if it had one.
+    /// The name of the original that was copied last, if it has a name.
     private var name: String?
     private var output: Int32 = -1
 
-    /// The largest files kept from render to render, in bytes: an original's copy, and an output.
+    /// The maximum sizes in bytes of the files that are kept between renders, for the copy of an original and for an
+    /// output.
     private static let keptOriginal = 16 << 20
     private static let keptOutput = 1 << 20
 
     deinit { if output >= 0 { close(output) } }
 
-    /// Copies an original, and returns a read-only descriptor of the copy, which this object owns.
+    /// Copies an original and returns a read-only descriptor of the copy. This object owns the descriptor.
     ///
-    /// - Parameter name: identifies the original; one that the file already holds is not copied again.
+    /// - Parameter name: identifies the original. An original that the file already contains is not copied again.
     func copied(_ encoded: EncodedBytes, named name: String?) throws(RenderError) -> Int32 {
         if let original, let name, self.name == name { return original.reading }
         self.name = nil
@@ -32,39 +33,40 @@ final class WorkerFiles {
         return copy.reading
     }
 
-    /// A file to write a variant to, which may still hold the last one; this object owns it.
+    /// Returns the file to write a variant to. The file may still contain the previous variant, and this object owns
+    /// it.
     func usedOutput() throws(RenderError) -> Int32 {
         if output < 0 { output = try MemoryFile.make("variant") }
         return output
     }
 
-    /// Must be called after a render: frees files that are too large to be kept. An output is emptied rather than
-    /// replaced: a worker that was taken over would keep its descriptor, and fill each in turn.
+    /// Frees files that are too large to keep. Must be called after each render. An output file is truncated instead of
+    /// replaced, because a compromised worker could keep the descriptors of replaced files and fill each file.
     func settle() {
         if let original, original.capacity > Self.keptOriginal { self.original = nil }
         var status = stat()
         if output >= 0, fstat(output, &status) != 0 || status.st_size > Self.keptOutput {
-            // If that fails, the pages stay until the worker ends.
+            // If truncating fails, the pages are not freed before the worker ends.
             _ = ftruncate(output, 0)
         }
     }
 }
 
-/// A memory file that this process has mapped for writing, and that a worker reads.
+/// A memory file that this process has mapped for writing and that a worker reads.
 private final class CopiedOriginal {
     let reading: Int32
     let capacity: Int
     private let memory: UnsafeMutableRawPointer
 
     init(count: Int) throws(RenderError) {
-        // The next power of two, so that originals of similar sizes share one file.
+        // Use the next power of two, so that originals of similar sizes can use the same file.
         var capacity = 1 << 18
         while capacity < count { capacity *= 2 }
         let file = try MemoryFile.make("original")
         defer { close(file) }
-        // Allocate all pages now: running out of memory is an error here, but would be a signal when writing.
+        // Allocate all pages now: running out of memory is an error here, but would raise a signal on writing.
         var status = posix_fallocate(file, 0, off_t(capacity))
-        // Fix the length, so that a worker cannot truncate the file under this process's mapping.
+        // Seal the length, so that a worker cannot truncate the file while it is mapped in this process.
         if status == 0 { status = -csandbox_fix_length(file) }
         guard status == 0, let memory = mmap(nil, capacity, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0),
             memory != MAP_FAILED
@@ -76,7 +78,7 @@ private final class CopiedOriginal {
         self.memory = memory
         self.capacity = capacity
         let reading = open("/proc/self/fd/\(file)", O_RDONLY | O_CLOEXEC)
-        // Without /proc the worker gets a writable descriptor, but could change only its own copy.
+        // Without /proc, the worker gets a writable descriptor, but it can only change its own copy.
         self.reading = reading >= 0 ? reading : dup(file)
     }
 
@@ -85,7 +87,7 @@ private final class CopiedOriginal {
         close(reading)
     }
 
-    /// Copies an original to the beginning; there are at most `capacity` bytes.
+    /// Copies at most `capacity` bytes of an original to the beginning of the file.
     func fill(_ bytes: [UInt8]) {
         precondition(bytes.count <= capacity)
         bytes.withUnsafeBytes { if let start = $0.baseAddress { memory.copyMemory(from: start, byteCount: $0.count) } }

@@ -1,117 +1,96 @@
 import Glibc
 import Synchronization
 
-/// Renders in sandboxed child processes, with one thread here for each.
+/// Renders in sandboxed child processes. Each worker process has a corresponding thread in this process.
 ///
-/// A render that crashes, hangs, takes too much memory or answers invalidly fails only its own request: the worker is
-/// replaced, and the render is quarantined for a while. Workers start with the first renders that need them, ahead of
-/// them with `startFirst()`, or at once if the configuration says so; they end with `shutdown()`, with the last
-/// reference, and with this process.
+/// A render that crashes, hangs, uses too much memory or sends an invalid reply fails only its own request. The worker
+/// is then replaced, and the render is quarantined for some time. Workers start with the first renders that need them.
+/// They start earlier with `startFirst()`, or immediately if `isPrewarmed` is set. Workers stop with `shutdown()`, when
+/// the last reference to the pool is released, and when this process ends.
 public final class WorkerPool: Rendering {
     private let core: PoolCore
 
-    /// Creates a pool that is idle until a render, `startFirst()` or `prepare()`, unless `isPrewarmed` is set.
+    /// Creates a pool. The pool is idle until the first render or call of `startFirst()` or `prepare()`, unless
+    /// `isPrewarmed` is set.
     public init(_ configuration: WorkerConfiguration = WorkerConfiguration()) {
-        core = PoolCore(configuration)
+        core = PoolCore(configuration) { WorkerSlot(index: $0, core: $1) }
     }
 
     deinit { core.close() }
 
     public func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
-        switch try await perform(job, .variant) {
-        case .variant(let variant): return variant
-        case .pixels: throw RenderError(.workerProtocol, "a render worker answered with pixels")
-        }
+        try job.checkLimits(memory: memory)
+        return try await core.variant(of: job)
     }
 
     public func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer {
-        switch try await perform(job, .pixels) {
-        case .pixels(let pixels): return pixels
-        case .variant: throw RenderError(.workerProtocol, "a render worker answered with a file")
-        }
+        try job.checkLimits(memory: memory)
+        return try await core.pixels(of: job)
     }
 
-    private func perform(_ job: RenderJob, _ kind: WorkerRequest.Kind) async throws(RenderError) -> RenderedOutput {
-        try job.checkLimits(memory: core.configuration.memory)
-        let pending = PendingRender(id: core.newID(), kind: kind, job: job, priority: Task.currentPriority.rawValue)
-        let outcome = await withTaskCancellationHandler {
-            await withTaskPriorityEscalationHandler {
-                // It may have been escalated since the render was made, or is from now on.
-                pending.raise(to: Task.currentPriority.rawValue)
-                return await withCheckedContinuation { continuation in
-                    pending.attach(continuation)
-                    core.submit(pending)
-                }
-            } onPriorityEscalated: { [core] _, priority in
-                core.raise(pending, to: priority.rawValue)
-            }
-        } onCancel: {
-            core.cancel(pending)
-        }
-        return try outcome.get()
-    }
-
-    /// Starts every worker, and returns when the first is ready, with the protections that are in force in it.
+    /// Starts all workers, and returns when the first worker is ready.
     ///
-    /// - Throws: `workerUnavailable` or `libraryUnavailable` if it cannot be started; renders then try again.
+    /// - Returns: the protections, such as Landlock, that are not available in this kernel or environment; empty if all
+    ///   protections are in force.
+    /// - Throws: `workerUnavailable` or `libraryUnavailable` if the worker cannot be started. Later renders try again.
     @discardableResult
-    public func prepare() async throws(RenderError) -> WorkerProtection {
-        try await withCheckedContinuation { continuation in core.prepare(continuation) }.get()
+    public func prepare() async throws(RenderError) -> [String] {
+        try await withCheckedContinuation { continuation in core.prepare(continuation) }.get().missing
     }
 
-    /// Starts a worker for a render that is to come, if there is none yet, and returns at once. If it cannot be
+    /// Starts a worker for a later render if no worker is running, and returns immediately. If the worker cannot be
     /// started, that render reports the error.
     package func startFirst() { core.startFirst() }
 
-    /// Bytes of memory that a worker may use.
+    /// The number of bytes of memory that a worker may use.
     package var memory: Int { core.configuration.memory }
 
-    /// The protections in force in the workers; nil until one has started.
-    public var protection: WorkerProtection? { core.protection }
+    /// The protections in force in the workers. nil until a worker has started.
+    package var protection: WorkerProtection? { core.protection }
 
     package var libraries: RenderLibraries? { core.libraries }
 
-    /// Starts a worker if none has started yet.
+    /// Starts a worker if none has been started yet.
     package func loadLibraries() async -> RenderLibraries? {
         if let libraries { return libraries }
-        // If none can be started, a render says why.
+        // If no worker can be started, a later render reports the reason.
         _ = await withCheckedContinuation { continuation in core.awaitFirst(continuation) }
         return libraries
     }
 
-    /// Warns if no worker could be started, where no render follows that would say so.
+    /// Logs a warning if no worker could be started. Used where no render follows that would report the error.
     package func warnOfRefusal() {
         if let refusal = core.startRefusal() { core.configuration.warn(refusal.message) }
     }
 
-    /// Counts of what has happened to the workers so far.
+    /// The counts of events in the pool so far.
     public var statistics: WorkerStatistics { core.statistics }
 
-    /// Renders that a slot has taken and not finished.
+    /// The number of renders that a slot has started but not finished.
     var running: Int { core.running }
-    /// Renders that no slot has taken.
+    /// The number of renders that no slot has started.
     var waiting: Int { core.waiting }
-    /// Slots that do long renders.
+    /// The number of slots with long renders.
     var long: Int { core.long }
-    var hasSpare: Bool { core.hasSpare }
 
-    /// Lets submitted renders finish, stops all workers, and returns when none remains.
+    /// Waits for submitted renders to finish, stops all workers, and returns when all workers have ended.
     public func shutdown() async { await core.shutdown() }
 }
 
-/// Counts of what has happened to a pool's workers.
+/// Counts of events in a pool of workers.
 public struct WorkerStatistics: Sendable, Hashable {
-    /// Workers that started and became ready.
+    /// The number of workers that started and became ready.
     public var started = 0
-    /// Workers that exited by themselves or were killed by a signal, in a render or while idle.
+    /// The number of workers that exited or were killed by a signal, during a render or while idle.
     public var crashed = 0
-    /// Workers killed because a render did not stop when it was told to, or because they sent an invalid answer.
+    /// The number of workers that were killed because a render did not stop when requested, or because they sent an
+    /// invalid reply.
     public var killed = 0
-    /// Workers replaced because they had reached their limit of renders or memory.
+    /// The number of workers that were replaced because they reached their limit of renders or memory.
     public var recycled = 0
-    /// Renders refused because the variant, or its original, is quarantined.
+    /// The number of renders that were refused because the variant or its original is quarantined.
     public var refused = 0
-    /// Renders that a worker took to make them from the decode of another one, which had waited at the same time.
+    /// The number of renders that used the decode of another render that was waiting at the same time.
     public var shared = 0
     package init() {}
 }
@@ -121,13 +100,13 @@ enum RenderedOutput: Sendable {
     case pixels(PixelBuffer)
 }
 
-/// A submitted render, in the queue or with a worker.
+/// A submitted render, either in the queue or running in a worker.
 final class PendingRender: GatheringRender, Sendable {
     typealias Outcome = Result<RenderedOutput, RenderError>
 
     let kind: WorkerRequest.Kind
     let shareable: ShareableDecode?
-    /// The cost that was expected when the render was submitted.
+    /// The expected cost at the time of submission.
     let estimate: RenderWork
     private let isFoundLong = Atomic(false)
     private let state: Mutex<State>
@@ -137,12 +116,14 @@ final class PendingRender: GatheringRender, Sendable {
         var job: RenderJob
         var priority: UInt8
         var continuation: CheckedContinuation<Outcome, Never>?
+        /// The control of a render that runs in this process.
+        var control: RenderControl?
         var isCancelled = false
     }
 
     init(id: UInt64, kind: WorkerRequest.Kind, job: RenderJob, priority: UInt8) {
         self.kind = kind
-        // Decided here, since the pool compares what waits while it holds its lock.
+        // Computed here because the pool compares waiting renders while it holds its lock.
         shareable = job.shareable
         estimate = RenderWork(job, kind)
         state = Mutex(State(id: id, job: job, priority: priority))
@@ -150,7 +131,7 @@ final class PendingRender: GatheringRender, Sendable {
 
     var id: UInt64 { state.withLock { $0.id } }
 
-    /// The estimate. It counts as long after `countAsLong()`.
+    /// The estimate. Marked as long after `countAsLong()`.
     var work: RenderWork {
         var work = estimate
         if isFoundLong.load(ordering: .relaxed) { work.isLong = true }
@@ -159,7 +140,8 @@ final class PendingRender: GatheringRender, Sendable {
 
     func countAsLong() { isFoundLong.store(true, ordering: .relaxed) }
 
-    /// Prepares the render for the queue again, without a shared decode. The worker that stops still uses the old id.
+    /// Prepares the render for the queue again, without a shared decode. The worker that is stopping still uses the old
+    /// ID.
     func wait(as id: UInt64) {
         state.withLock { state in
             state.id = id
@@ -170,7 +152,7 @@ final class PendingRender: GatheringRender, Sendable {
     var job: RenderJob { state.withLock { $0.job } }
     var priority: UInt8 { state.withLock { $0.priority } }
 
-    /// Makes it at least this urgent, the next time it is queued.
+    /// Raises the priority to at least `priority` the next time that the render is queued.
     func raise(to priority: UInt8) { state.withLock { $0.priority = max($0.priority, priority) } }
 
     func share(_ decode: SharedDecode) { state.withLock { $0.job.shared = decode } }
@@ -179,11 +161,26 @@ final class PendingRender: GatheringRender, Sendable {
         state.withLock { $0.continuation = continuation }
     }
 
-    func cancel() { state.withLock { $0.isCancelled = true } }
+    /// Sets the control that stops the render when it is cancelled.
+    func began(_ control: RenderControl) {
+        let isCancelled = state.withLock { state in
+            state.control = control
+            return state.isCancelled
+        }
+        if isCancelled { control.stop(.cancelled) }
+    }
+
+    func cancel() {
+        let control = state.withLock { state in
+            state.isCancelled = true
+            return state.control
+        }
+        control?.stop(.cancelled)
+    }
 
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-    /// Resumes the waiting caller; only the first outcome counts.
+    /// Resumes the waiting caller. Later outcomes are ignored.
     func finish(_ outcome: Outcome) {
         let continuation = state.withLock { state in
             defer { state.continuation = nil }
@@ -193,6 +190,6 @@ final class PendingRender: GatheringRender, Sendable {
     }
 
     static let cancelled = RenderError(.cancelled, "the render was cancelled")
-    /// The render counts as long now, and has to wait until another long one ends.
+    /// The error of a render that is now treated as long and must wait until another long render ends.
     static let yields = RenderError(.cancelled, "the render waits until it may be long")
 }

@@ -2,37 +2,36 @@ import PipelineSupport
 import CSandbox
 import Glibc
 
-/// One worker as the front process sees it: a child, its two sockets, and the file its stderr goes to.
+/// A worker as seen by the front process: a child process, two sockets, and the file that receives its stderr.
 ///
-/// Belongs to one thread at a time. The child is killed when the thread that started it ends.
-// @unchecked Sendable: one thread hands it over to another under a lock.
+/// Belongs to the thread that started it. The child process is killed when that thread ends.
+// @unchecked Sendable: used only by the thread of its slot.
 final class WorkerProcess: @unchecked Sendable {
     enum Answer {
         case reply(WorkerReply)
         case nonsense(String)
-        /// The worker has closed its end: it has ended, or is about to.
+        /// The worker closed its end, so it has ended or is about to end.
         case gone
-        /// The same, before it read the last request: whatever ended it, that request did not.
+        /// The worker ended before it read the last request, so the request is not the cause.
         case unread
     }
 
     let child: pid_t
-    /// Readable when the worker has answered or ended.
+    /// Readable when the worker has replied or ended.
     let requests: Int32
     private let stops: Int32
-    /// What its stderr goes to.
+    /// The file that receives the worker's stderr.
     let notes: Int32
     private(set) var protection = WorkerProtection(bits: 0, landlock: 0)
     private(set) var libraries = RenderLibraries.unknown
     var renders = 0
-    private var isReaped = false
-    /// The signal that ended it; 0 until `end()`, or if it exited.
+    /// Whether the process has ended and has been waited for.
+    private(set) var hasEnded = false
+    /// The signal that terminated the process. 0 before `end()`, or if the process exited.
     private(set) var signal: Int32 = 0
-    /// Whether it was killed, or has ended and was waited for.
-    private(set) var isEnding = false
-    /// The limits set for it, and until when they need not be set again; monotonic seconds.
+    /// The resource limits of the process, and the time until which they need not be set again, in monotonic seconds.
     private var limited = (until: 0.0, limits: RenderLimits())
-    /// Files that its renders reuse.
+    /// The files that consecutive renders reuse.
     let files = WorkerFiles()
 
     private init(child: pid_t, requests: Int32, stops: Int32, notes: Int32) {
@@ -43,7 +42,7 @@ final class WorkerProcess: @unchecked Sendable {
     }
 
     deinit {
-        if !isReaped { _ = end() }
+        if !hasEnded { _ = end() }
         for descriptor in [requests, stops, notes] { close(descriptor) }
     }
 
@@ -76,7 +75,7 @@ final class WorkerProcess: @unchecked Sendable {
         }
     }
 
-    /// What helps if a program that is not `pipectl` does not become a worker.
+    /// Returns advice if a program other than `pipectl` does not become a worker.
     private static func ownProgram(_ configuration: WorkerConfiguration) -> String {
         configuration.executable == nil ? "" : "; if that is a program of your own: " + RenderWorker.hint
     }
@@ -114,27 +113,27 @@ final class WorkerProcess: @unchecked Sendable {
         return WorkerProcess(child: child, requests: ends[0], stops: ends[2], notes: notes)
     }
 
-    /// Gives the file for stderr its only length: what a worker writes there is memory that its own limits do not count.
-    /// Returns 0, or an error as a negative number.
+    /// Sets the length of the stderr file permanently, because data that a worker writes there is memory that its own
+    /// limits do not cover. Returns 0, or a negative error number.
     private static func bound(_ notes: Int32) -> Int32 {
         ftruncate(notes, off_t(noteBytes)) == 0 ? csandbox_fix_length(notes) : -errno
     }
 
-    /// Bytes that a worker may write to stderr in the course of one render.
+    /// The maximum number of bytes that a worker can write to stderr during a render.
     private static let noteBytes = 64 << 10
 
-    /// Copies for C as a list that ends with nil; the caller frees them.
+    /// Returns copies of the strings for C, as a list that is terminated with nil. The caller frees the copies.
     private static func cStrings(_ texts: [String]) -> [UnsafeMutablePointer<CChar>?] {
         texts.map { strdup($0) } + [nil]
     }
 
-    /// Whether it has ended, or has sent something unrequested, for which it is terminated.
+    /// Whether the worker has ended or has sent an unrequested message. Both are reasons to terminate the worker.
     var hasLeft: Bool {
         var watched = pollfd(fd: requests, events: Int16(POLLIN), revents: 0)
         return poll(&watched, 1, 0) > 0
     }
 
-    /// Bytes of memory in use; 0 if unknown.
+    /// The resident memory in bytes. 0 if unknown.
     var residentBytes: Int {
         let file = open("/proc/\(child)/statm", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return 0 }
@@ -145,48 +144,49 @@ final class WorkerProcess: @unchecked Sendable {
         return (fields.count > 1 ? Int(fields[1]) ?? 0 : 0) * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
-    /// Whether it has reached its limit of renders or memory.
+    /// Whether the worker has reached its limit of renders or memory.
     func isSpent(_ configuration: WorkerConfiguration) -> Bool {
-        renders >= configuration.renders || renders % 16 == 0 && residentBytes > configuration.residentBytes
+        renders >= configuration.maxRenders || renders % 16 == 0 && residentBytes > configuration.maxResidentBytes
     }
 
-    /// Sends it a render; false if it is gone.
+    /// Sends a render request to the worker. Returns false if the worker has ended.
     func send(_ request: WorkerRequest, _ descriptors: [Int32], limits: RenderLimits) -> Bool {
         renders += 1
         limit(limits)
-        // The worker goes on writing where the descriptor that both share stands.
+        // Both processes share the file position of this descriptor, so the worker continues to write there.
         lseek(notes, 0, SEEK_SET)
         let bytes = request.bytes
         return csandbox_send(requests, bytes, bytes.count, descriptors, descriptors.count) == 0
     }
 
-    /// Sets limits that the kernel enforces, whatever happens to this process: bytes of a file, and seconds of CPU
-    /// time, which count its whole life.
+    /// Sets limits that the kernel enforces even if this process fails: the maximum file size in bytes, and CPU seconds
+    /// over the complete life of the worker.
     private func limit(_ limits: RenderLimits) {
         let now = SystemClock.monotonic.seconds
-        // Before every small render this would take a part of its time: once a second suffices.
+        // Setting the limits takes too long to do it before every small render. Once per second is sufficient.
         guard now >= limited.until || limited.limits != limits else { return }
         limited = (now + 1, limits)
-        // Twice the wall time, since libraries may use a thread of their own.
+        // Allow twice the wall time, because libraries may use a thread of their own.
         let seconds = min(max(0, cpuSeconds) + 2 * (limits.seconds + limits.encodeSeconds + 1) + 2, 1e9)
-        // If limits cannot be set, the deadline still holds.
+        // If the limits cannot be set, the deadline still applies.
         _ = csandbox_limit_child(child, UInt64(seconds.rounded(.up)), UInt64(limits.outputBytes))
     }
 
-    /// Seconds of CPU time it has used; negative if unknown.
+    /// The CPU seconds that the worker has used. Negative if unknown.
     var cpuSeconds: Double { csandbox_cpu_seconds(child) }
 
     func stop(_ id: UInt64) {
         let bytes = WorkerStop(id: id).bytes
-        // A worker that does not listen is killed soon after.
+        // A worker that does not receive the message is soon killed.
         _ = csandbox_send(stops, bytes, bytes.count, nil, 0)
     }
 
-    /// Receives its answer, once `requests` is readable.
+    /// Receives the worker's reply. Call this when `requests` is readable.
     func answer() -> Answer {
         var buffer = [UInt8](repeating: 0, count: WorkerProtocol.messageLimit)
         let count = csandbox_receive(requests, &buffer, buffer.count, nil, 0, nil)
-        // Linux reports this if the other end was closed with unread data (unix_release_sock in net/unix/af_unix.c).
+        // Linux reports this error if the other end was closed with unread data (unix_release_sock in
+        // net/unix/af_unix.c).
         if count == -Int(ECONNRESET) || count == 0 && socketError == ECONNRESET { return .unread }
         if count == 0 { return .gone }
         guard count > 0 else { return .nonsense("a message of the wrong form") }
@@ -197,7 +197,8 @@ final class WorkerProcess: @unchecked Sendable {
         }
     }
 
-    /// The socket's pending error: a receive just between the close and its error sees only the end.
+    /// The pending error of the socket. A receive call between the close and its error returns only the end of the
+    /// stream.
     private var socketError: Int32 {
         var error: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
@@ -213,20 +214,15 @@ final class WorkerProcess: @unchecked Sendable {
         return nil
     }
 
-    /// Kills it if it still runs, without waiting for its end.
-    func kill() {
-        isEnding = true
-        if !isReaped { Glibc.kill(child, SIGKILL) }
-    }
-
-    /// Kills it if it still runs, waits, and says how it ended: `was killed by SIGSEGV`, `ended with exit code 7`.
+    /// Kills the process if it is still running, waits for it, and describes how it ended: `was killed by SIGSEGV`,
+    /// `ended with exit code 7`.
     func end() -> String {
-        guard !isReaped else { return "ended" }
-        // A worker that is already exiting keeps its own reason.
-        kill()
-        isReaped = true
+        guard !hasEnded else { return "ended" }
+        hasEnded = true
+        // A process that is already exiting keeps its own exit status.
+        kill(child, SIGKILL)
         var status: Int32 = 0
-        // If that fails, other code in this process has already waited for it.
+        // If waiting fails, other code in this process has already waited for the child.
         guard uninterrupted({ waitpid(child, &status, 0) }) >= 0 else { return "ended" }
         signal = status & 0x7F
         if signal == 0 { return "ended with exit code \(status >> 8 & 0xFF)" }
@@ -238,9 +234,9 @@ final class WorkerProcess: @unchecked Sendable {
         SIGSEGV: "SIGSEGV", SIGSYS: "SIGSYS", SIGTERM: "SIGTERM", SIGTRAP: "SIGTRAP", SIGXCPU: "SIGXCPU",
     ]
 
-    /// The last text it wrote to stderr, in one line; nil if it wrote none.
+    /// The last text that the worker wrote to stderr, as a single line. nil if the worker wrote no text.
     var remarks: String? {
-        // A worker that was taken over may have set it anywhere.
+        // A compromised worker may have set the file position to any value.
         let end = min(lseek(notes, 0, SEEK_CUR), off_t(Self.noteBytes))
         guard end > 0 else { return nil }
         var buffer = [UInt8](repeating: 0, count: Int(min(end, 1024)))
@@ -251,8 +247,8 @@ final class WorkerProcess: @unchecked Sendable {
 }
 
 extension RenderLimits {
-    /// The longest output in bytes: a picture with the longest edges, or with all pixels that are allowed,
-    /// uncompressed, plus room for metadata.
+    /// The maximum length of an output in bytes. This is the size of an uncompressed picture with the maximum edge
+    /// lengths, or with the maximum number of pixels, plus room for metadata.
     var outputBytes: Int {
         func bytes(_ pixels: (Int, Bool)) -> Int {
             let (bytes, overflow) = pixels.0.multipliedReportingOverflow(by: 4)
@@ -263,7 +259,7 @@ extension RenderLimits {
 }
 
 extension String {
-    /// Untrusted text made fit for a message: one line without control characters.
+    /// Returns untrusted text in a form that is suitable for messages: a single line without control characters.
     func plain(limit: Int) -> String {
         let words = unicodeScalars.map { $0.properties.generalCategory == .control ? " " : Character($0) }
         return String(

@@ -1,20 +1,23 @@
 import CSandbox
 
-/// A render worker's sandbox, as the worker reports it after locking itself down and before it sees any picture.
-public struct WorkerProtection: Sendable, Hashable, CustomStringConvertible {
-    /// Address space, file size, open files and core dumps are limited; CPU time is limited from render to render.
-    package var limitsResources: Bool
-    /// No program it starts could gain privileges (`PR_SET_NO_NEW_PRIVS`).
-    package var hasNoNewPrivileges: Bool
-    /// It has given up every capability, even if the pipeline runs as root.
-    package var hasNoCapabilities: Bool
-    /// No other process of the same user can read its memory.
-    package var isNotDumpable: Bool
-    /// It is killed when the process that started it ends, however that happens.
-    package var diesWithParent: Bool
-    /// A list of permitted system calls is in force for all of its threads: no file opened, no connection, no process.
-    package var filtersCalls: Bool
-    /// Version of Landlock, which denies the file system and the network; 0 if the kernel has none.
+/// The sandbox of a render worker. The worker reports it after applying the sandbox and before receiving any picture.
+package struct WorkerProtection: Sendable, Hashable, CustomStringConvertible {
+    /// Address space, file size, open files and core dumps are limited. The limit of CPU time is adjusted for each
+    /// render.
+    package var limitsResources = false
+    /// Programs that the worker might start cannot gain privileges (`PR_SET_NO_NEW_PRIVS`).
+    package var hasNoNewPrivileges = false
+    /// The worker has dropped all capabilities, even if the pipeline runs as root.
+    package var hasNoCapabilities = false
+    /// No other process of the same user can read the worker's memory.
+    package var isNotDumpable = false
+    /// The worker is killed when the process that started it ends for any reason.
+    package var diesWithParent = false
+    /// A list of allowed system calls is in force for all threads. The worker cannot open files, make connections or
+    /// start processes.
+    package var filtersCalls = false
+    /// The version of Landlock, which denies access to the file system and the network. 0 if the kernel does not
+    /// support Landlock.
     package var landlock: Int
 
     private static var names: [(path: WritableKeyPath<WorkerProtection, Bool>, name: String)] {
@@ -25,24 +28,25 @@ public struct WorkerProtection: Sendable, Hashable, CustomStringConvertible {
         ]
     }
 
-    /// The protections in force.
-    public var inForce: [String] {
+    /// The names of the protections in force.
+    package var inForce: [String] {
         (landlock > 0 ? ["Landlock (version \(landlock))"] : [])
             + Self.names.filter { self[keyPath: $0.path] }.map(\.name)
     }
 
-    /// The protections that the kernel, or the process's surroundings, do not grant; empty if all are in force.
-    public var missing: [String] {
+    /// The names of the protections that the kernel or environment does not support. Empty if all protections are in
+    /// force.
+    package var missing: [String] {
         (landlock > 0 ? [] : ["Landlock"]) + Self.names.filter { !self[keyPath: $0.path] }.map(\.name)
     }
 
-    /// For example `seccomp, no_new_privs; not in force: Landlock`.
-    public var description: String {
+    /// A description such as `seccomp, no_new_privs; not in force: Landlock`.
+    package var description: String {
         let present = inForce.isEmpty ? "nothing" : inForce.joined(separator: ", ")
         return missing.isEmpty ? present : "\(present); not in force: \(missing.joined(separator: ", "))"
     }
 
-    /// One bit for each of `names`, the first lowest.
+    /// A bit mask with one bit for each of `names`, starting with the lowest bit.
     var bits: UInt32 {
         Self.names.enumerated().reduce(0) { $0 | (self[keyPath: $1.element.path] ? 1 << UInt32($1.offset) : 0) }
     }
@@ -50,9 +54,7 @@ public struct WorkerProtection: Sendable, Hashable, CustomStringConvertible {
 
 extension WorkerProtection {
     init(bits: UInt32, landlock: Int) {
-        self.init(
-            limitsResources: false, hasNoNewPrivileges: false, hasNoCapabilities: false, isNotDumpable: false,
-            diesWithParent: false, filtersCalls: false, landlock: landlock)
+        self.init(landlock: landlock)
         for (index, entry) in Self.names.enumerated() { self[keyPath: entry.path] = bits >> index & 1 == 1 }
     }
 
@@ -61,7 +63,7 @@ extension WorkerProtection {
             limitsResources: report.resource_limits != 0, hasNoNewPrivileges: report.no_new_privileges != 0,
             hasNoCapabilities: report.no_capabilities != 0, isNotDumpable: report.not_dumpable != 0,
             diesWithParent: report.dies_with_parent != 0, filtersCalls: report.seccomp != 0,
-            // Landlock restricts only the calling thread: with others running it protects nothing.
+            // Landlock restricts only the calling thread. If other threads exist, it provides no protection.
             landlock: report.threads == 1 ? Int(report.landlock) : 0)
     }
 }

@@ -2,35 +2,22 @@ import PipelineSupport
 import CSandbox
 import Glibc
 
-/// A thread that keeps one worker busy: takes a render, hands it over, watches its deadline, checks the answer.
-// @unchecked Sendable: `worker` is touched by the slot's own thread only.
-final class WorkerSlot: @unchecked Sendable {
+/// A thread that controls one worker. It takes a render, sends it to the worker, monitors its deadline, and checks the
+/// reply.
+// @unchecked Sendable: `worker` is accessed only by the slot's own thread.
+final class WorkerSlot: RenderSlot, @unchecked Sendable {
     private let index: Int
     private let core: PoolCore
-    /// Counts up to wake the thread.
-    private let wakeup: Int32
+    private let wakeup: Wakeup
     private var worker: WorkerProcess?
 
     init?(index: Int, core: PoolCore) {
-        self.index = index
-        self.core = core
-        wakeup = csandbox_wakeup()
-        if wakeup < 0 { return nil }
+        guard let wakeup = Wakeup() else { return nil }
+        (self.index, self.core, self.wakeup) = (index, core, wakeup)
     }
 
-    /// Starts the thread, which releases the slot's resources when it ends; false if the system cannot create one.
-    func start() -> Bool {
-        let isStarted = startThread { self.run() }
-        if !isStarted { close(wakeup) }
-        return isStarted
-    }
-
-    /// Makes the thread look for work again; callable from any thread.
-    func wake() {
-        var one: UInt64 = 1
-        // If the counter is full the write fails, but the thread wakes as well.
-        _ = write(wakeup, &one, 8)
-    }
+    func start() -> Bool { startThread { self.run() } }
+    func wake() { wakeup.signal() }
 
     private func run() {
         while true {
@@ -53,65 +40,41 @@ final class WorkerSlot: @unchecked Sendable {
                 wait(milliseconds)
             case .end:
                 worker = nil
-                let waiting = core.leave(index)
-                close(wakeup)
-                for continuation in waiting { continuation.resume() }
-                return
+                return core.leave(index, wakeup)
             }
         }
     }
 
-    /// Waits to be woken, or for the idle worker to end by itself.
+    /// Waits for a wake-up, or for the idle worker to end.
     private func wait(_ milliseconds: Int32) {
         var watched = [
-            pollfd(fd: wakeup, events: Int16(POLLIN), revents: 0),
+            pollfd(fd: wakeup.file, events: Int16(POLLIN), revents: 0),
             pollfd(fd: worker?.requests ?? -1, events: Int16(POLLIN), revents: 0),
         ]
         guard poll(&watched, 2, milliseconds) > 0 else { return }
-        if watched[0].revents != 0 { drainWakeup() }
+        if watched[0].revents != 0 { wakeup.clear() }
         if watched[1].revents != 0 { discard() }
     }
 
-    private func drainWakeup() {
-        var count: UInt64 = 0
-        _ = read(wakeup, &count, 8)
-    }
-
-    /// Drops a worker that ended, or sent something, while it was idle.
+    /// Discards a worker that exited or sent data while it was idle.
     private func discard() {
         if let worker { core.lost(worker) }
         worker = nil
     }
 
     private func newWorker() throws(RenderError) -> WorkerProcess {
-        if let ready = core.ready(for: .nothing) { return ready }
         if let refusal = core.startRefusal() { throw refusal }
         return try core.startWorker()
     }
 
-    /// Kills the worker if it still runs; the warm spare, if ready, replaces it at once.
-    private func replace() {
-        guard let old = worker else { return }
-        old.kill()
-        worker = core.ready(for: .killed(old))
-        if worker == nil { _ = old.end() }
-    }
-
-    /// Hands over the stopping worker and takes the warm spare; false if that is not ready.
-    private func handOver(_ stopping: StoppingRender) -> Bool {
-        guard let ready = core.ready(for: .stopping(stopping)) else { return false }
-        worker = ready
-        return true
-    }
-
-    /// Replaces a worker that has reached its limit of renders or memory, or whose libraries have been updated since, as a
-    /// later worker reported.
+    /// Discards a worker that was killed. Terminates a worker that has reached its limit of renders or memory, or that
+    /// uses other libraries than the worker that started last.
     private func recycle() {
         guard let worker else { return }
-        guard worker.isSpent(core.configuration) || worker.libraries.versions != core.libraries?.versions else {
-            return
-        }
-        replace()
+        if worker.hasEnded { return self.worker = nil }
+        guard worker.isSpent(core.configuration) || worker.libraries != core.libraries else { return }
+        _ = worker.end()
+        self.worker = nil
         core.count(\.recycled)
     }
 
@@ -121,9 +84,11 @@ final class WorkerSlot: @unchecked Sendable {
         let job = pending.job
         let request = try WorkerRequest(pending)
         var firstGiven: Double?
-        // A render goes to a second worker if the first ended before it read the request, or something else killed it.
+        // Send the render to a second worker if the first one ended before it read the request, or was killed from
+        // outside.
         for isLast in [false, true] {
             if pending.isCancelled { throw PendingRender.cancelled }
+            if worker?.hasEnded == true { worker = nil }
             if let worker, worker.hasLeft { discard() }
             let current: WorkerProcess
             if let worker { current = worker } else { current = try newWorker() }
@@ -136,13 +101,12 @@ final class WorkerSlot: @unchecked Sendable {
             let files = try HandedFiles(job, to: current)
             if current.send(request, files.descriptors, limits: job.limits) {
                 var exchange = Exchange(
-                    core: core, pending: pending, id: request.id, files: files, worker: current, wakeup: wakeup,
-                    replace: replace, handOver: handOver, began: began)
+                    core: core, pending: pending, files: files, worker: current, wakeup: wakeup, began: began)
                 do throws(RenderError) {
                     if let outcome = try exchange.outcome() { return outcome }
                 } catch {
                     guard error.code == .workerKilled, !isLast else { throw error }
-                    // The exchange has replaced the worker. Time that was lost to the kill does not count.
+                    // Do not count the time that was lost because of the kill.
                     firstGiven = nil
                     continue
                 }
@@ -167,13 +131,12 @@ extension WorkerRequest {
     }
 }
 
-/// The files of one render: original, output, masks. The worker gets descriptors of them.
+/// The files of one render: the original, the output and the masks. The worker receives descriptors of these files.
 final class HandedFiles {
     private(set) var descriptors: [Int32] = []
     private let kept: WorkerFiles
-    /// The files that end with the render; the worker reuses the others.
+    /// The files that are closed after the render. The worker reuses the other files.
     private var owned: [Int32] = []
-    private var isSettled = false
     var output: Int32 { descriptors[1] }
 
     init(_ job: RenderJob, to worker: WorkerProcess) throws(RenderError) {
@@ -188,17 +151,12 @@ final class HandedFiles {
             let mask = try MemoryFile.make("mask")
             own(mask)
             try MemoryFile.write(job.masks[name] ?? [], to: mask)
-            // If it cannot be sealed, only the worker could change it, and no other process reads it.
+            // If sealing fails, only the worker could change the file, and no other process reads it.
             _ = csandbox_seal(mask)
         }
     }
 
-    deinit { settle() }
-
-    /// Closes what ends with the render; must be called after it, before another thread may use the worker.
-    func settle() {
-        if isSettled { return }
-        isSettled = true
+    deinit {
         for descriptor in owned { close(descriptor) }
         kept.settle()
     }
@@ -208,7 +166,8 @@ final class HandedFiles {
         owned.append(descriptor)
     }
 
-    /// The file that holds the original, for reading only; nil if the original has to be copied.
+    /// Returns a read-only descriptor of the file that contains the original. Returns nil if the original must be
+    /// copied.
     private static func file(of original: EncodedBytes) -> Int32? {
         guard let file = original.openedFile() else { return nil }
         var status = stat()

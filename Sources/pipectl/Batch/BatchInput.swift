@@ -3,39 +3,39 @@ import Pipeline
 import PipelineSupport
 
 struct BatchSource: Sendable, Hashable {
-    /// The source as given; for a file found in a folder, DIR/relative path.
+    /// The source as given, or DIR/relative path for a file found in a folder.
     var source: String
-    /// The file's folder relative to the folder argument, also of an object of a bucket; empty for other sources.
+    /// The folder of the file or object relative to the folder argument. Empty for other sources.
     var folder = ""
     /// The output name that a manifest sets for this source.
     var name: String?
-    /// The recipes that a manifest sets in place of `-r`; nil if it sets none.
+    /// The recipes that a manifest sets instead of `-r`; nil if the manifest sets no recipes.
     var recipes: [String]?
     /// Whether the source was found while reading a folder rather than named by the user.
     var isFound = false
-    /// The bytes of an object, if a bucket was listed.
+    /// The size of an object in bytes, if the object was found by listing a bucket.
     var length: Int?
 }
 
-/// What the input yields: a source, or an unusable line or folder, which becomes a failed item and does not stop the
-/// batch.
+/// An entry of the input: a source, or a line or folder that cannot be used. Such a line or folder becomes a failed
+/// item and does not stop the batch.
 enum BatchEntry: Sendable, Hashable {
     case source(BatchSource)
     /// `source` names the line, for example `list.csv:12`.
     case failure(source: String, BatchFailure)
-    /// A name in a folder that is not read.
+    /// A name in a folder that is skipped.
     case leftOut(source: String, LeftOut)
-    /// What the batch itself wrote in this run or an earlier one.
+    /// An output of this batch, written by this run or an earlier run.
     case ownOutput
 }
 
-/// Why a name in a folder is left out, in the words of the report.
+/// The reason why a name in a folder is skipped, as shown in the report.
 enum LeftOut: String, Sendable, CaseIterable {
     case hidden = "its name begins with a dot; --hidden takes such names"
     case otherPrograms = "other programs keep such folders beside pictures; name it as a source to read it"
     case excluded = "it matches an --exclude pattern"
     case link = "it is a symbolic link; --follow-links follows links"
-    case deadLink = "it is a link to nothing"
+    case deadLink = "the target of the link does not exist"
     case knownFolder = "it is a link to a folder that is read already"
 
     init(_ reason: FolderRule.Reason) {
@@ -48,30 +48,36 @@ enum LeftOut: String, Sendable, CaseIterable {
     }
 }
 
-/// The sources of a batch, pulled one at a time: neither lists nor manifests are ever loaded whole.
+/// The sources of a batch, read one at a time. Lists and manifests are never completely loaded into memory.
 ///
-/// An argument is tried, in this order, as: `-` (standard input; its format is detected from its first line), a folder of a
-/// bucket (`s3://BUCKET/PREFIX/`; without the slash if its name has no dot and something is below it), a URL, an
-/// existing folder (read recursively, in natural order of names), an existing file (`.jsonl`, `.ndjson`: JSON Lines;
-/// `.csv`: CSV; `.txt`, `.list`, `.urls`: one source per line; others: a picture), a glob (`*`, `?`, `[`). Anything
-/// else is passed on as a source that the pipeline will report as not found.
+/// An argument is interpreted as the first of these that applies:
+/// - `-`: standard input, with its format detected from the first line
+/// - a folder in a bucket (`s3://BUCKET/PREFIX/`; the slash is optional if the last segment has no dot and there are
+///   objects below it)
+/// - a URL
+/// - an existing folder, read recursively in natural order of names
+/// - an existing file: JSON Lines (`.jsonl`, `.ndjson`), CSV (`.csv`), one source per line (`.txt`, `.list`, `.urls`),
+///   or a picture (other extensions)
+/// - a glob (`*`, `?`, `[`)
+/// - a source, which the pipeline reports as not found
 struct BatchInput: Sequence {
     var arguments: [String]
-    /// Folders skipped inside folder arguments: the output and the cache, so that a run does not read its own results.
+    /// Folders skipped within folder arguments: the output folder and the cache, so that a run does not read its own
+    /// results.
     var excludedFolders: [String] = []
-    /// Decides which names in folders, globs and buckets are left out; nil takes every name.
+    /// The rule that decides which names in folders, globs and buckets are skipped; nil to skip none.
     var rule: FolderRule? = FolderRule()
-    /// Whether symbolic links in folders are followed. A link to a folder that has been entered already is left out, so
-    /// that loops end.
+    /// Whether symbolic links in folders are followed. A link to a folder that has already been entered is skipped,
+    /// which ends loops.
     var followsLinks = false
-    /// Whether a source is an output of the batch, which is left out.
+    /// Returns whether a source is an output of the batch. Outputs are skipped.
     var isOwnOutput: @Sendable (BatchSource) -> Bool = { _ in false }
-    /// Lists buckets; without it each URL is a source.
-    var buckets: S3Transport?
-    /// Polled while waiting for standard input; true ends the input.
+    /// Lists buckets. If nil, each URL is a source.
+    var buckets: (any FolderStore)?
+    /// Polled while waiting for standard input. If it returns true, the input ends.
     var isInterrupted: @Sendable () -> Bool = { false }
 
-    /// Whether some argument may carry its own recipes, so that `-r` may be omitted.
+    /// Whether an argument may specify recipes, so that `-r` is optional.
     var mayCarryRecipes: Bool {
         arguments.contains { argument in
             argument == "-" || InputKind.glob(argument)
@@ -79,9 +85,9 @@ struct BatchInput: Sequence {
         }
     }
 
-    /// The number of items, counting `defaultRecipes` for each source without recipes of its own; nil if standard input
-    /// is among the arguments, since it can be read only once, or a bucket, since listing one takes long. Walks the whole
-    /// input.
+    /// Returns the number of items, counting `defaultRecipes` for each source without recipes. Reads the complete
+    /// input. Returns nil if the arguments include standard input, which can be read only once, or a bucket, which
+    /// takes long to list.
     func itemCount(defaultRecipes: Int) -> Int? {
         if arguments.contains(where: { $0 == "-" || BucketReader.folder($0) != nil }) { return nil }
         return reduce(0) { total, entry in
@@ -93,7 +99,7 @@ struct BatchInput: Sequence {
         }
     }
 
-    /// A message explaining why the input yields no items.
+    /// A message that explains why the input contains no items.
     var whyNothing: String {
         let reasons = arguments.map { argument in
             switch InputKind.of(path: argument) {
@@ -109,7 +115,7 @@ struct BatchInput: Sequence {
         return "nothing to do: " + reasons.joined(separator: "; ")
     }
 
-    /// Whether `other` is `folder` itself or lies below it.
+    /// Whether `other` is `folder` itself or is contained in it.
     static func contains(_ folder: String, _ other: String) -> Bool {
         guard let folder = AtomicOutput.resolved(folder), let other = AtomicOutput.resolved(other) else { return false }
         return (other + "/").utf8.starts(with: (folder == "/" ? folder : folder + "/").utf8)
@@ -120,7 +126,7 @@ struct BatchInput: Sequence {
     struct Iterator: IteratorProtocol {
         private let input: BatchInput
         private var position = 0
-        /// The paths still to be read that the last glob matched.
+        /// The unread paths that matched the last glob.
         private var matches: ArraySlice<String> = []
         private var current: (any EntryReader)?
         private let excluded: [FileIdentity]
@@ -143,7 +149,7 @@ struct BatchInput: Sequence {
                 if let path = matches.popFirst() {
                     if let folder = FileIdentity(path: path), excluded.contains(folder) { continue }
                     let name = path.splitAtLastSlash?.name ?? path
-                    // A pattern has to begin with a dot to match a hidden name.
+                    // If a pattern matches a hidden name, the pattern itself begins with a dot.
                     if let reason = input.rule?.reason(toLeaveOut: name, at: path), reason != .hidden {
                         return .leftOut(source: path, LeftOut(reason))
                     }
@@ -158,7 +164,8 @@ struct BatchInput: Sequence {
             }
         }
 
-        /// Returns the entry of an argument that yields just one; otherwise sets what to read and returns nil.
+        /// Returns the entry of an argument that is a single entry. Otherwise, sets `current` or `matches` and returns
+        /// nil.
         private mutating func start(_ argument: String) -> BatchEntry? {
             if argument == "-" {
                 let lines = LineReader(descriptor: STDIN_FILENO, name: "stdin", isInterrupted: input.isInterrupted)
@@ -179,7 +186,7 @@ struct BatchInput: Sequence {
                 source: argument, BatchFailure(code: .notFound, message: "no file matches \(argument)"))
         }
 
-        /// The same for a path: folders are walked, manifests are read, everything else is a source.
+        /// Opens a path. Folders are walked, manifests are parsed, and other files are sources.
         private mutating func open(_ path: String) -> BatchEntry? {
             switch InputKind.of(path: path) {
             case .folder:
@@ -197,12 +204,12 @@ struct BatchInput: Sequence {
     }
 }
 
-/// Yields entries, then nil at the end.
+/// Reads entries from one argument. Returns nil at the end.
 protocol EntryReader: AnyObject {
     func next() -> BatchEntry?
 }
 
-/// A file's device and inode, which identify it under any path.
+/// A file's device and inode, which identify the file regardless of its path.
 struct FileIdentity: Hashable {
     var device: UInt
     var inode: UInt
@@ -249,7 +256,7 @@ enum InputKind: Hashable {
         text.firstRange(of: "://") == nil && text.contains { "*?[".contains($0) }
     }
 
-    /// The matching paths, in natural order.
+    /// Returns the paths that match a glob, in natural order.
     static func expand(_ pattern: String) -> [String] {
         var matches = glob_t()
         defer { globfree(&matches) }
@@ -286,7 +293,7 @@ final class RelativeReader: EntryReader {
         guard let entry = reader.next() else { return nil }
         guard case .source(var source) = entry, ImageSource(source.source) == .file(source.source) else { return entry }
         let path = source.source.relative(toFolderOf: manifest)
-        // Probably a URL without its scheme: the error message suggests one from the original text.
+        // This is probably a URL without its scheme. The error message suggests a URL based on the original string.
         if SourceHint.looksLikeHost(source.source), access(path, F_OK) != 0 { return entry }
         source.source = path
         return .source(source)

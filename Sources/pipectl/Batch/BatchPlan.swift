@@ -3,21 +3,21 @@ import Pipeline
 import PipelineSupport
 import Variants
 
-/// What a batch would do, found out without a fetch, a render or a file: a line for each item, with its source, its recipe
-/// and the path of its output.
+/// The plan of a batch: one line per item with its source, its recipe and the path of its output. Planning does not
+/// fetch, render or write files.
 struct BatchPlan {
     let options: BatchOptions
     private(set) var items = 0
     private(set) var sources = 0
-    /// Items that cannot be rendered, whatever their source holds.
+    /// Items that cannot be rendered, regardless of the source's content.
     private(set) var failures = 0
     private(set) var leftOut = 0
-    /// Items that lost their name to an earlier item.
+    /// Items that were renamed because an earlier item has the same name.
     private(set) var renamed = 0
 
     init(_ options: BatchOptions) { self.options = options }
 
-    /// - Parameter print: takes each line; items in the order of the input.
+    /// - Parameter print: Called with each line, in input order.
     mutating func run(_ input: BatchInput, print: (String) throws(FileError) -> Void) throws {
         let guardian = SourceGuard(input, outputFolder: options.outputFolder, options.bucket)
         let producer = BatchProducer(input, options, sources: guardian)
@@ -51,11 +51,7 @@ struct BatchPlan {
             if case .file(let path) = ImageSource(item.source.source), access(path, F_OK) != 0 {
                 throw NameError(message: String(cString: strerror(errno)))
             }
-            let name = try namer.name(
-                for: OutputNaming(
-                    source: item.source.source, folder: item.source.folder, name: item.source.name,
-                    recipe: (item.written, item.canonical), fileExtension: Self.fileExtension(item.canonical),
-                    width: nil, height: nil, key: nil, index: item.index, hasSeveralRecipes: item.hasSeveralRecipes))
+            let name = try namer.name(for: OutputNaming(item, fileExtension: Self.fileExtension(item.canonical)))
             if name.wanted != nil { renamed += 1 }
             return head + [options.bucket?.object(name.path) ?? "\(options.outputFolder)/\(name.path)"]
         } catch {
@@ -64,13 +60,13 @@ struct BatchPlan {
         }
     }
 
-    /// The output's extension, or the placeholder for it if the original decides.
+    /// Returns the output's extension, or the placeholder `{ext}` if the extension depends on the original.
     private static func fileExtension(_ recipe: String) -> String {
         guard let output = try? Recipe(recipe).output, case .format(let format) = output.kind else { return "{ext}" }
         return format.fileExtension
     }
 
-    /// What the plan comes to, for people.
+    /// A human-readable summary of the plan.
     var summary: String {
         "\(Readable.count(items, "item", "items")) of \(Readable.count(sources, "source", "sources"))"
             + (failures > 0 ? ", \(failures) of them not possible" : "") + "; nothing was fetched or written"

@@ -3,44 +3,45 @@ import Pipeline
 
 struct BatchSummary: Sendable, Hashable {
     var items = 0
-    /// Files written, and files that already held the same bytes.
+    /// The number of files written. `unchanged` counts files that already contained the same bytes.
     var written = 0
     var unchanged = 0
-    /// Items with the same name and bytes as an earlier item of their source. They share its file.
+    /// Items with the same name and bytes as an earlier item of the same source. Both share one file.
     var repeated = 0
-    /// Outputs that got a digest in their names, since others had the names before, and the first of them.
+    /// The number of outputs that were renamed by adding a digest because another output has the name, and the first
+    /// such output.
     private(set) var renamed = 0
     private(set) var firstRenamed: OutputName?
-    /// Outputs of earlier runs that have lost their sources, without the `pruned` outputs that this run removed.
+    /// Outputs of earlier runs that have lost their source, except the `pruned` outputs that this run removed.
     var orphans: [String] = []
     var pruned: [String] = []
-    /// Whether an input could not be read, or not to its end.
+    /// Whether an input could not be read completely.
     var hasUnreadInput = false
-    /// Items skipped because the same source and recipe came earlier in the input.
+    /// Items skipped because the same source and recipe occurred earlier in the input.
     var duplicates = 0
-    /// Files left out because they are outputs of the batch, not sources.
+    /// Files skipped because they are outputs of the batch.
     var ownOutputs = 0
-    /// Names in folders that were not read; they are no items.
+    /// The number of names in folders that were skipped, by reason. They are not items.
     var leftOut: [LeftOut: Int] = [:]
     var outcomes: [ItemOutcome: Int] = [:]
-    /// How originals were obtained; an item that shared another's fetch is not counted.
-    var originalOutcomes: [OriginalOutcome: Int] = [:]
-    /// Items answered by another item's fetch or render.
+    /// How originals were obtained. An item that shared another item's fetch is not counted.
+    var originalOutcomes: [ImageResponse.Outcome: Int] = [:]
+    /// Items that shared another item's fetch or render.
     var collapsed = 0
-    /// What failed of a source, and why.
+    /// A failure of a source, with its reason.
     struct Failure: Sendable, Hashable {
-        /// The first item that failed so.
+        /// The first item with this failure.
         var line: ItemJSON
-        /// How many recipes of its source did.
+        /// The number of recipes of the source with this failure.
         var items = 1
 
-        /// For people.
+        /// The failure as human-readable text.
         var text: String {
             (line.failureText ?? "")
                 + (items > 1 ? " (\(items) recipes)" : line.recipe.isEmpty ? "" : " [\(TextTable.plain(line.recipe))]")
         }
     }
-    /// The first failures, at most `failuresShown`, and how many there were after them.
+    /// The first failures, at most `failuresShown`. `furtherFailures` counts the others.
     private(set) var firstFailures: [Failure] = []
     private(set) var furtherFailures = 0
     private var lastFailure: ItemJSON?
@@ -50,7 +51,7 @@ struct BatchSummary: Sendable, Hashable {
     var bytes = 0
     var seconds = 0.0
     var isInterrupted = false
-    /// Errors in writing the report or the gallery; they do not affect the items themselves.
+    /// Errors that occurred while writing the report or the gallery. They do not affect the items.
     var problems: [String] = []
 
     var hits: Int { [.memory, .disk, .remote].reduce(0) { $0 + outcomes[$1, default: 0] } }
@@ -75,7 +76,7 @@ struct BatchSummary: Sendable, Hashable {
         } else if let original = item.originalOutcome {
             originalOutcomes[original, default: 0] += 1
         }
-        if item.outcome == .failed, let error = item.error { failures[error.code.name, default: 0] += 1 }
+        if item.outcome == .failed, let error = item.error { failures[error.code.rawValue, default: 0] += 1 }
         switch item.written {
         case true?: written += 1
         case false?: unchanged += 1
@@ -86,10 +87,10 @@ struct BatchSummary: Sendable, Hashable {
         bytes += item.bytes ?? 0
     }
 
-    /// Whether every input could be read to its end, and the run made an output.
+    /// Whether every input was read completely and the run wrote an output.
     var readAll: Bool {
         !isInterrupted && !hasUnreadInput && written + unchanged > 0
-            && failures[PipelineError.Code.notFound.name] == nil
+            && failures[PipelineError.Code.notFound.rawValue] == nil
     }
 
     mutating func keepRenamed(_ name: OutputName) {
@@ -97,9 +98,7 @@ struct BatchSummary: Sendable, Hashable {
         firstRenamed = firstRenamed ?? name
     }
 
-    /// Keeps a failed item among the first, together with others of its source that fail for the same reason: they come
-    /// one after another.
-    ///
+    /// Keeps a failed item for the summary. Consecutive items of a source that fail for the same reason are combined.
     mutating func keepFailure(_ line: ItemJSON) {
         let isRepeated = lastFailure?.source == line.source && lastFailure?.failureText == line.failureText
         lastFailure = line
@@ -127,8 +126,8 @@ struct BatchSummary: Sendable, Hashable {
                 + (ownOutputs > 0 ? ", own outputs left out \(ownOutputs)" : ""),
         ]
         for (heading, paths) in [
-            ("removed \(pruned.count), whose sources are gone", pruned),
-            ("outputs whose sources are gone: \(orphans.count); --prune removes them", orphans),
+            ("removed \(pruned.count) that have lost their sources", pruned),
+            ("outputs that have lost their sources: \(orphans.count); --prune removes them", orphans),
         ] where !paths.isEmpty {
             lines.append("  " + heading)
             lines += paths.prefix(Self.failuresShown).map { "    " + TextTable.plain($0) }
@@ -143,7 +142,7 @@ struct BatchSummary: Sendable, Hashable {
         }
         let names = [
             ("hidden (--hidden takes them)", leftOut[.hidden]), ("of other programs", leftOut[.otherPrograms]),
-            ("excluded", leftOut[.excluded]), ("links to nothing", leftOut[.deadLink]),
+            ("excluded", leftOut[.excluded]), ("broken links", leftOut[.deadLink]),
             ("links to folders that are read already", leftOut[.knownFolder]),
         ].compactMap { text, count in count.map { "\($0) \(text)" } }
         if !names.isEmpty { lines.append("  left out: " + names.joined(separator: ", ")) }
@@ -151,7 +150,7 @@ struct BatchSummary: Sendable, Hashable {
             lines.append(
                 "  \(Readable.count(links, "link was", "links were")) left out; --follow-links follows links")
         }
-        var originals = OriginalOutcome.listed.compactMap { outcome in
+        var originals = ImageResponse.Outcome.ofOriginals.compactMap { outcome in
             originalOutcomes[outcome].map { "\(outcome.rawValue) \($0)" }
         }
         if collapsed > 0 { originals.append("shared \(collapsed)") }
@@ -169,37 +168,20 @@ struct BatchSummary: Sendable, Hashable {
     }
 
     var json: String {
-        var json = JSONText()
-        json.add("items", items)
-        json.add("written", written)
-        json.add("unchanged", unchanged)
-        json.add("repeated", repeated)
-        json.add("renamed", renamed)
-        json.add("duplicates", duplicates)
-        json.add("ownOutputs", ownOutputs)
-        json.add("outcomes") { inner in
-            for outcome in ItemOutcome.allCases where outcome != .leftOut {
-                inner.add(outcome.rawValue, outcomes[outcome, default: 0])
-            }
+        func counts(_ pairs: some Sequence<(String, Int)>) -> JSONText {
+            pairs.reduce(into: JSONText()) { $0.add($1.0, $1.1) }
         }
-        json.add("orphans", texts: orphans)
-        json.add("pruned", texts: pruned)
-        json.add("problems", texts: problems)
-        json.add("leftOut") { inner in
-            for reason in LeftOut.allCases { inner.add("\(reason)", leftOut[reason, default: 0]) }
-        }
-        json.add("originalOutcomes") { inner in
-            for outcome in OriginalOutcome.listed {
-                inner.add(outcome.rawValue, originalOutcomes[outcome, default: 0])
-            }
-        }
-        json.add("collapsed", collapsed)
-        json.add("failures") { inner in
-            for (code, count) in failures.sorted(by: { $0.key < $1.key }) { inner.add(code, count) }
-        }
-        json.add("bytes", bytes)
-        json.add("seconds", raw: JSONText.thousandths(seconds))
-        json.add("interrupted", isInterrupted)
-        return json.closed
+        return JSONText([
+            "items": items, "written": written, "unchanged": unchanged, "repeated": repeated, "renamed": renamed,
+            "duplicates": duplicates, "ownOutputs": ownOutputs,
+            "outcomes": counts(
+                ItemOutcome.allCases.filter { $0 != .leftOut }.map { ($0.rawValue, outcomes[$0, default: 0]) }),
+            "orphans": orphans, "pruned": pruned, "problems": problems,
+            "leftOut": counts(LeftOut.allCases.map { ("\($0)", leftOut[$0, default: 0]) }),
+            "originalOutcomes": counts(
+                ImageResponse.Outcome.ofOriginals.map { ($0.rawValue, originalOutcomes[$0, default: 0]) }),
+            "collapsed": collapsed, "failures": counts(failures.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }),
+            "bytes": bytes, "seconds": seconds, "interrupted": isInterrupted,
+        ]).json
     }
 }

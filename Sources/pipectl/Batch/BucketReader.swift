@@ -3,42 +3,42 @@ import Pipeline
 import PipelineSupport
 import Synchronization
 
-/// Yields every object below a folder of a bucket, in byte order of keys, as `FolderReader` does files.
+/// Reads every object in a folder of a bucket, in byte order of keys, as `FolderReader` does with files.
 ///
-/// Holds one page of keys at a time, at most 1,000.
+/// Keeps one page of keys in memory, at most 1,000.
 final class BucketReader: EntryReader {
-    private let store: S3Transport
+    private let store: any FolderStore
     private let folder: SourceURL
-    /// The bytes of the keys that the folder takes.
+    /// The length of the folder's part of the keys, in bytes.
     private let prefix: Int
-    /// The argument, if it may also name an object.
+    /// The argument, if it may also be the name of an object.
     private var object: String?
-    /// Where the batch writes, if that is below the folder.
+    /// The output folder, if it is within this folder.
     private let excluded: String?
     private let rule: FolderRule?
     private let isInterrupted: @Sendable () -> Bool
-    /// The rest of the page, last key first.
-    private var page: [S3Listing.Object] = []
+    /// The remaining objects of the page, last key first.
+    private var page: [FolderListing.Object] = []
     private var token: String?
     private var hasEnded = false
-    /// Pages without a key in a row. A store may send some while it skips what was deleted.
+    /// The number of consecutive pages without a key. A store may return such pages while it skips deleted objects.
     private var emptyPages = 0
     private static let mostEmptyPages = 100
-    /// The longest key of S3, in bytes.
+    /// The maximum length of a key, in bytes.
     private static let longestKey = 1_024
 
-    /// The folder that an argument names: a bucket, what ends in `/`, and a last segment without a dot, which may be an
-    /// object too; nil for other arguments.
+    /// Returns the folder that an argument names, or nil for other arguments. A folder is a bucket, a path that ends in
+    /// `/`, or a last segment without a dot, which may also be an object.
     static func folder(_ argument: String) -> SourceURL? {
         let parts = argument.dropFirst(5).split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         let last = parts.count < 2 ? "" : parts[1].split(separator: "/", omittingEmptySubsequences: false).last ?? ""
         guard !last.utf8.contains(UInt8(ascii: ".")) else { return nil }
-        // What is malformed is reported as a source.
-        return try? SourceURL(s3: argument, isFolder: true)
+        // A malformed name is reported as a source.
+        return try? SourceURL(stored: argument, isFolder: true)
     }
 
     init(
-        _ folder: SourceURL, in store: S3Transport, named argument: String, excluding excluded: [String],
+        _ folder: SourceURL, in store: any FolderStore, named argument: String, excluding excluded: [String],
         rule: FolderRule?,
         isInterrupted: @escaping @Sendable () -> Bool
     ) {
@@ -49,8 +49,8 @@ final class BucketReader: EntryReader {
         prefix = SourceURL.percentDecoded(folder.path).count - 1
         let isObject = prefix > 0 && argument.utf8.last != UInt8(ascii: "/")
         object = isObject ? argument : nil
-        self.excluded = excluded.compactMap { try? SourceURL(s3: $0, isFolder: true)?.normalised }.first {
-            $0 != folder.normalised && $0.utf8.starts(with: folder.normalised.utf8)
+        self.excluded = excluded.compactMap { try? SourceURL(stored: $0, isFolder: true)?.normalized }.first {
+            $0 != folder.normalized && $0.utf8.starts(with: folder.normalized.utf8)
         }
     }
 
@@ -61,7 +61,7 @@ final class BucketReader: EntryReader {
             }
             guard !hasEnded, !isInterrupted() else { return nil }
             let result = waitOutside(until: isInterrupted) { [store, folder, token] in
-                await Result { () async throws(FetchError) in try await store.list(folder, after: token) }
+                await Result { () async throws(FetchError) in try await store.list(folder, after: token, limit: nil) }
             }
             if isInterrupted() { return nil }
             let named = object
@@ -78,45 +78,46 @@ final class BucketReader: EntryReader {
                 if let named, hasEnded, page.isEmpty { return .source(BatchSource(source: named)) }
             case .failure(let error):
                 hasEnded = true
-                // Credentials that may not list a bucket may still read the object.
+                // Credentials that cannot list a bucket may still be able to read the object.
                 if let named { return .source(BatchSource(source: named)) }
                 return .failure(
-                    source: folder.normalised, BatchFailure(code: PipelineError(error).code, message: error.message))
+                    source: folder.normalized, BatchFailure(code: PipelineError(error).code, message: error.message))
             }
         }
     }
 
-    /// Ends a list that no working store sends.
+    /// Ends a listing that a correct store would not return.
     private func ending(_ reason: String) -> BatchEntry {
         (hasEnded, page) = (true, [])
         return .failure(
-            source: folder.normalised,
+            source: folder.normalized,
             BatchFailure(code: .fetchFailed, message: "the store's list of \(folder) \(reason)"))
     }
 
-    /// Why an object is not taken: its key would make names that the user did not ask for.
+    /// Returns the reason why an object is refused, or nil if it is not. The key of a refused object would lead to
+    /// names that the user did not ask for.
     private func refusal(of key: String) -> String? {
         let folder = SourceURL.percentDecoded(String(folder.path.dropFirst()))
         guard key.utf8.starts(with: folder) else { return "the store lists it, but it is not below \(self.folder)" }
         guard !key.pathParts.contains(where: { [".", ".."].contains($0) }) else { return "its key has dot segments" }
-        // Control characters beyond ASCII, too.
+        // Includes control characters outside ASCII.
         return key.unicodeScalars.contains { $0.properties.generalCategory == .control }
             ? "its key has control characters" : nil
     }
 
-    private func entry(_ object: S3Listing.Object) -> BatchEntry? {
+    private func entry(_ object: FolderListing.Object) -> BatchEntry? {
         guard object.key.utf8.count <= Self.longestKey else {
             return ending("has a key of \(object.key.utf8.count) bytes; keys have at most 1,024 bytes")
         }
-        // Other programs keep empty folders as such objects.
+        // Other programs represent empty folders by such objects.
         if object.size == 0, object.key.utf8.last == UInt8(ascii: "/") { return nil }
-        let source = "s3://\(folder.host)/" + SourceURL.canonical(Array(object.key.utf8), keeping: UInt8(ascii: "/"))
+        let source = folder.stored(object.key)
         if let excluded, source.utf8.starts(with: excluded.utf8) { return nil }
         if let reason = refusal(of: object.key) {
             return .failure(source: source, BatchFailure(code: .badSource, message: "\(source): \(reason)"))
         }
         do throws(SourceError) {
-            _ = try SourceURL(s3: source)
+            _ = try SourceURL(stored: source)
         } catch {
             return .failure(source: source, BatchFailure(code: .badSource, message: error.message))
         }
@@ -129,9 +130,9 @@ final class BucketReader: EntryReader {
     }
 }
 
-/// Waits for a task on a thread of our own, which may block.
+/// Waits for a task. The calling thread must be one of our own threads, because it blocks.
 ///
-/// - Parameter isInterrupted: polled while waiting; true cancels the task.
+/// - Parameter isInterrupted: Polled while waiting. If it returns true, the task is cancelled.
 func waitOutside<Value: Sendable>(
     until isInterrupted: () -> Bool = { false }, _ work: @escaping @Sendable () async -> Value
 ) -> Value {

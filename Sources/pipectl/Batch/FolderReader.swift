@@ -2,15 +2,16 @@ import Glibc
 import Pipeline
 import PipelineSupport
 
-/// Yields every regular file below a folder in natural order of names; a subfolder is read where its name sorts. Yields the
-/// names that it leaves out too: what its rule says, and symbolic links unless it follows them.
+/// Reads every regular file in a folder, recursively and in natural order of names. A subfolder is read at the position
+/// of its name. The reader also returns the names that are skipped: names excluded by the rule, and symbolic links
+/// unless they are followed.
 ///
-/// Each level holds the names of one folder at a time, as bytes: 100,000 names take a few megabytes.
+/// Each level keeps the names of one folder in memory, as bytes. 100,000 names take a few megabytes.
 final class FolderReader: EntryReader {
     private struct Level {
-        /// The folder's path, with a final `/`.
+        /// The folder's path, with a trailing `/`.
         var path: String
-        /// The path relative to the argument, without a final `/`.
+        /// The path relative to the argument, without a trailing `/`.
         var relative: String
         var names: FolderNames
         var at = 0
@@ -21,7 +22,7 @@ final class FolderReader: EntryReader {
     private let excluded: [FileIdentity]
     private let rule: FolderRule?
     private let followsLinks: Bool
-    /// The folders entered so far, if links are followed.
+    /// The folders that have been entered, if links are followed.
     private var entered: Set<FileIdentity> = []
 
     init(_ folder: String, excluding excluded: [FileIdentity], rule: FolderRule?, followsLinks: Bool) {
@@ -83,25 +84,19 @@ final class FolderReader: EntryReader {
     }
 }
 
-/// The names in one folder, in natural order, packed into one array.
+/// The names in one folder, in natural order, stored in one array.
 struct FolderNames {
     private var bytes: [UInt8] = []
     private var starts: [UInt32] = []
 
     init(_ path: String) throws(FileError) {
-        guard let folder = opendir(path) else { throw FileError("read folder", path) }
-        defer { closedir(folder) }
-        while let entry = readdir(folder) {
-            withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: UInt8.self, capacity: 256) { name in
-                    let length = strlen(UnsafeRawPointer(name).assumingMemoryBound(to: CChar.self))
-                    let isSelfOrParent = name[0] == 0x2E && (length == 1 || (length == 2 && name[1] == 0x2E))
-                    if isSelfOrParent { return }
-                    starts.append(UInt32(bytes.count))
-                    bytes.append(contentsOf: UnsafeBufferPointer(start: name, count: length + 1))
-                }
-            }
+        let isRead = forEachName(in: path) { name in
+            starts.append(UInt32(bytes.count))
+            bytes += name
+            bytes.append(0)
+            return true
         }
+        guard isRead else { throw FileError("read folder", path) }
         bytes.withUnsafeBufferPointer { all in
             func name(_ start: UInt32) -> UnsafeBufferPointer<UInt8> {
                 let start = all.baseAddress.map { $0 + Int(start) }
@@ -114,7 +109,7 @@ struct FolderNames {
 
     var count: Int { starts.count }
 
-    /// The name; nil if it is not UTF-8, since a Swift string could not open such a file.
+    /// The name; nil if it is not valid UTF-8. A file with such a name cannot be opened with a Swift string.
     subscript(position: Int) -> String? { String(validating: slice(position), as: UTF8.self) }
 
     /// The name with invalid UTF-8 replaced by U+FFFD.

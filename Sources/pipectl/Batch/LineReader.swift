@@ -1,6 +1,6 @@
 import Glibc
 
-/// Reads a file in pieces of 64 KiB and counts lines.
+/// Reads a file in chunks of 64 KiB and counts lines.
 final class LineReader {
     let name: String
     private let descriptor: Int32
@@ -13,7 +13,7 @@ final class LineReader {
     private var hasBegun = false
     /// The line number of the next byte, from 1.
     private(set) var line = 1
-    /// Set if a read has failed; the rest of the input is lost.
+    /// The error of a failed read, after which the rest of the input is not read.
     var failure: FileError?
     static let lineLimit = 1 << 20
 
@@ -29,7 +29,8 @@ final class LineReader {
 
     deinit { if ownsDescriptor { close(descriptor) } }
 
-    /// The next byte without consuming it; nil at the end. A byte order mark at the start is skipped.
+    /// Returns the next byte without consuming it, or nil at the end. Skips a byte order mark at the beginning of the
+    /// file.
     func peek() -> UInt8? {
         guard start == end else { return buffer[start] }
         guard fill() else { return nil }
@@ -50,7 +51,8 @@ final class LineReader {
         return buffer[start]
     }
 
-    /// The encoding of text that begins with these two bytes: a byte order mark, or one NUL; nil if it may be UTF-8.
+    /// Returns the encoding of text that begins with these two bytes, which are a byte order mark or contain a NUL.
+    /// Returns nil if the text may be UTF-8.
     private static func wideEncoding(_ bytes: ArraySlice<UInt8>) -> String? {
         switch Array(bytes) {
         case [0xFF, 0xFE]: "UTF-16LE"
@@ -68,8 +70,8 @@ final class LineReader {
         return byte
     }
 
-    /// Whether the data buffered so far begins with a manifest's CSV header: known column names joined by commas,
-    /// `source` among them.
+    /// Whether the buffered data begins with the CSV header of a manifest: known column names separated by commas,
+    /// including `source`.
     var beginsWithHeader: Bool {
         guard peek() != nil else { return false }
         let first = buffer[start..<end].prefix { $0 != 0x0A && $0 != 0x0D }.prefix(64)
@@ -77,7 +79,7 @@ final class LineReader {
         return columns.contains("source") && columns.allSatisfy { ["source", "name", "recipes"].contains($0) }
     }
 
-    /// The next line without its terminator (LF or CR LF); nil at the end.
+    /// Returns the next line without its terminator (LF or CR LF), or nil at the end.
     func nextLine() throws(NameError) -> String? {
         guard peek() != nil else { return nil }
         var bytes: [UInt8] = []
@@ -106,7 +108,8 @@ final class LineReader {
         end = 0
         while true {
             var waiting = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
-            // Poll with a short timeout: the signal may be delivered to another thread and not interrupt this one.
+            // Poll with a short timeout, because the signal may be delivered to a different thread and not interrupt
+            // this one.
             let ready = poll(&waiting, 1, 200)
             if isInterrupted() { break }
             if ready == 0 || (ready < 0 && errno == EINTR) { continue }

@@ -1,28 +1,28 @@
 import PipelineSupport
 
 extension LineReader {
-    /// A failed item whose source names the line.
+    /// Returns a failed item with the line as its source.
     func failed(line: Int, _ message: String) -> BatchEntry {
         .failure(
             source: "\(name):\(line)",
             BatchFailure(code: .badManifestLine, message: "\(name), line \(line): \(message)"))
     }
 
-    /// The read error as a failed item; nil if there was none, or once it has been reported.
+    /// Returns the read error as a failed item, or nil if no error occurred or it has already been reported.
     func takeFailure() -> BatchEntry? {
         failure.take().map { .failure(source: name, BatchFailure(code: .badManifest, message: $0.description)) }
     }
 }
 
-/// The columns of a manifest, and the members of its objects.
+/// The column names of a CSV manifest and the member names of a JSON Lines manifest.
 private let manifestNames = ["source", "name", "recipes"]
 
-/// A list with one source per line, or JSON Lines.
+/// Reads a list with one source per line, or JSON Lines.
 final class SourceLinesReader: EntryReader {
     private let lines: LineReader
     private let parse: (String) throws(NameError) -> BatchSource?
 
-    /// - Parameter parse: returns the source of a line; nil for a line to skip.
+    /// - Parameter parse: Returns the source of a line, or nil to skip the line.
     init(
         _ lines: LineReader,
         _ parse: @escaping (String) throws(NameError) -> BatchSource? = SourceLinesReader.fromText
@@ -43,7 +43,7 @@ final class SourceLinesReader: EntryReader {
         }
     }
 
-    /// The source that a line consists of; blank lines and lines that begin with `#` are skipped.
+    /// Returns the source on a line of a list. Blank lines and lines that begin with `#` are skipped.
     static func fromText(_ text: String) throws(NameError) -> BatchSource? {
         let source = text.trimmed
         if source.isEmpty || source.hasPrefix("#") { return nil }
@@ -51,7 +51,7 @@ final class SourceLinesReader: EntryReader {
         return BatchSource(source: source)
     }
 
-    /// Reads `{"source":…,"name":…,"recipes":[…]}`; blank lines are skipped.
+    /// Parses `{"source":…,"name":…,"recipes":[…]}`. Blank lines are skipped.
     static func fromJSON(_ text: String) throws(NameError) -> BatchSource? {
         if text.trimmed.isEmpty { return nil }
         let value: SettingValue
@@ -90,8 +90,8 @@ final class SourceLinesReader: EntryReader {
     }
 }
 
-/// CSV (RFC 4180) with the header columns `source`, `name` and `recipes` in any order, of which `name` and `recipes`
-/// are optional; several recipes are joined by `;`. Quoted fields may hold commas, line breaks and doubled quotes.
+/// Reads CSV (RFC 4180) with the header columns `source`, `name` and `recipes` in any order. `name` and `recipes` are
+/// optional. Several recipes are separated by `;`. Quoted fields may contain commas, line breaks and doubled quotes.
 final class CSVReader: EntryReader {
     private let lines: LineReader
     private var columns: [String]?
@@ -108,7 +108,7 @@ final class CSVReader: EntryReader {
                 if let columns { return .source(try source(fields, columns)) }
                 columns = try header(fields)
             } catch {
-                // Without a header, nothing can be made of the rest.
+                // Without a valid header, the rest cannot be interpreted.
                 isDone = columns == nil
                 return lines.failed(line: number, error.message)
             }
@@ -146,7 +146,7 @@ final class CSVReader: EntryReader {
         return result
     }
 
-    /// The next record; nil at the end.
+    /// Returns the next record, or nil at the end.
     private func nextRecord() throws(NameError) -> [String]? {
         guard lines.peek() != nil else { return nil }
         var fields: [String] = []
@@ -194,15 +194,15 @@ final class CSVReader: EntryReader {
         }
     }
 
-    /// The error for a record, after whose fault the rest of the line is skipped.
+    /// Returns the error for a record and skips the rest of its line.
     private func skippingLine(_ message: String) -> NameError {
         _ = try? lines.nextLine()
         return NameError(message: message)
     }
 }
 
-/// Standard input: JSON Lines if it begins with `{`, CSV if it begins with a manifest's header, else one source per
-/// line.
+/// Reads standard input and detects its format: JSON Lines if it begins with `{`, CSV if it begins with a manifest's
+/// header, otherwise one source per line.
 final class SniffingReader: EntryReader {
     private let lines: LineReader
     private var reader: (any EntryReader)?

@@ -3,51 +3,56 @@ import Pipeline
 import PipelineSupport
 
 struct RecordOptions: Sendable {
-    /// Where the records of all output folders are.
+    /// The folder with the records of all output folders.
     var folder: String
-    /// A hash of the batch's arguments; nil if it reads standard input, which differs from run to run.
+    /// A hash of the batch's arguments; nil if the batch reads standard input, which differs from run to run.
     var inputs: String?
-    /// Whether to remove outputs that have lost their sources.
+    /// Whether to remove outputs that have lost their source.
     var prunes = false
 }
 
-/// The outputs that batches have written into a folder: one line of JSON for each, kept in the cache folder.
+/// A record of the outputs that batches have written into a folder. It contains one line of JSON per output and is
+/// stored in the cache folder.
 ///
-/// A later run with the same arguments finds the outputs that have lost their sources. It considers a file only if a batch
-/// wrote it and it is unchanged: bytes and modification time are as recorded, no link leads to it, and this run has not
-/// written it. Outputs in the folder of their source are never considered, since they may replace the source.
-struct OutputRecord: ~Copyable {
+/// A later run with the same arguments uses the record to find outputs that have lost their source. A file is
+/// considered only if a batch wrote it and it is unchanged: its bytes and modification time match the record, its path
+/// contains no symbolic links, and this run has not written it. Outputs in the same folder as their source are never
+/// considered, because they may have replaced the source.
+final class OutputRecord: BatchSink {
+    let problem = "the record of outputs was not kept"
+    private let folder: String
+    private let refusal: (String) -> String?
     private let options: RecordOptions
     private let file: AtomicFile
-    /// Hashes of the lines of earlier runs, the names of this run, and the sources that it read.
+    /// Hashes of the lines of earlier runs, of this run's output names, and of the sources that this run read.
     private var known: Set<Int> = []
     private var names: Set<Int> = []
     private var sources: Set<Int> = []
     private var written: Set<FileIdentity> = []
     private var failure: FileError?
 
-    private struct Line {
-        var output: String
-        var digest: String
-        /// Unix nanoseconds.
-        var modified: Int
-        /// The absolute path of a file, or the hash of another source, which may have credentials.
-        var source: String
-        var inputs: String
+    private struct Line: JSONRecord {
+        var output = ""
+        var digest = ""
+        /// The modification time in Unix nanoseconds.
+        var modified = 0
+        /// The absolute path of a file, or a hash of any other source, which may contain credentials.
+        var source = ""
+        var inputs = ""
+
+        static var blank: Self { Line() }
 
         var isFile: Bool { source.utf8.first == UInt8(ascii: "/") }
 
-        var text: String {
-            var json = JSONText()
-            json.add("output", output)
-            json.add("digest", digest)
-            json.add("modified", modified)
-            json.add("source", source)
-            json.add("inputs", inputs)
-            return json.closed + "\n"
+        mutating func visit(_ members: inout JSONMembers) {
+            members("output", &output)
+            members("digest", &digest)
+            members("modified", &modified)
+            members("source", &source)
+            members("inputs", &inputs)
         }
 
-        /// Equal for the same output with the same bytes and time.
+        /// A hash that is equal for the same output with the same bytes and modification time.
         var fileHash: Int {
             var hasher = Hasher()
             hasher.combine(ByteString(output))
@@ -55,26 +60,16 @@ struct OutputRecord: ~Copyable {
             hasher.combine(modified)
             return hasher.finalize()
         }
-
-        init(output: String, digest: String, modified: Int, source: String, inputs: String) {
-            (self.output, self.digest, self.modified) = (output, digest, modified)
-            (self.source, self.inputs) = (source, inputs)
-        }
-
-        /// nil if the text is not a line of a record.
-        init?(_ text: String) {
-            guard let json = try? JSONParser.parse(text), let output = json["output"]?.text,
-                let digest = json["digest"]?.text, let modified = json["modified"]?.whole,
-                let source = json["source"]?.text, let inputs = json["inputs"]?.text
-            else { return nil }
-            self.init(output: output, digest: digest, modified: modified, source: source, inputs: inputs)
-        }
     }
 
-    /// - Parameter folder: the output folder, which exists.
-    init(of folder: String, _ options: RecordOptions) throws(FileError) {
-        self.options = options
-        // Created as the other folders of a cache. The next call reports a failure.
+    /// - Parameters:
+    ///   - folder: The output folder. Must exist.
+    ///   - refusal: Returns the reason why a file must not be removed, or nil if it may be.
+    init(
+        of folder: String, _ options: RecordOptions, refusal: @escaping (String) -> String?
+    ) throws(FileError) {
+        (self.folder, self.options, self.refusal) = (folder, options, refusal)
+        // Created with the same permissions as the other cache folders. The next call reports a failure.
         mkdir(options.folder, 0o700)
         let name = sha256Hex(AtomicOutput.resolved(folder) ?? folder).prefix(32)
         file = try AtomicFile(path: "\(options.folder)/\(name).jsonl", makeFolders: true)
@@ -85,10 +80,10 @@ struct OutputRecord: ~Copyable {
         let earlier = open(path, O_RDONLY | O_CLOEXEC)
         guard earlier >= 0 else { return }
         let lines = LineReader(descriptor: earlier, name: path, ownsDescriptor: true)
-        while let text = try? lines.nextLine() { if let line = Line(text) { body(line) } }
+        while let text = try? lines.nextLine() { if let line = Line(line: text) { body(line) } }
     }
 
-    mutating func add(_ output: BatchOutput) {
+    func add(_ output: BatchOutput) {
         let item = output.line
         let source = Self.source(item.source)
         if source.utf8.first != UInt8(ascii: "/") { sources.insert(source.hashValue) }
@@ -104,24 +99,19 @@ struct OutputRecord: ~Copyable {
         }
         let line = Line(
             output: name, digest: digest, modified: Self.modified(status), source: source, inputs: inputs)
-        // A file that had these bytes already may be the user's.
+        // A file that already contained these bytes may belong to the user.
         if item.written == true || known.contains(line.fileHash) { write(line) }
     }
 
-    private mutating func write(_ line: Line) {
+    private func write(_ line: Line) {
         guard failure == nil else { return }
-        do throws(FileError) { try file.write(Array(line.text.utf8)) } catch { failure = error }
+        do throws(FileError) { try file.write(Array((line.json + "\n").utf8)) } catch { failure = error }
     }
 
-    /// Takes over the lines of earlier runs, and finds the outputs without a source.
-    ///
-    /// - Parameters:
-    ///   - isWhole: whether the run read all of its inputs. Otherwise no output is removed.
-    ///   - refusal: returns why a file must not be removed; nil if it may be.
-    consuming func finish(
-        in folder: String, isWhole: Bool, refusal: (String) -> String?
-    ) -> (orphans: [String], pruned: [String], problems: [String]) {
-        var result = (orphans: [String](), pruned: [String](), problems: [String]())
+    /// Copies the lines of earlier runs and finds the outputs without a source. Outputs are removed only if the run
+    /// read all of its inputs.
+    func finish(_ summary: inout BatchSummary) throws(FileError) {
+        let isWhole = summary.readAll
         let root = AtomicOutput.resolved(folder)
         var lines: [Line] = []
         Self.forEachLine(of: file.path) { if !names.contains(ByteString($0.output).hashValue) { lines.append($0) } }
@@ -130,39 +120,41 @@ struct OutputRecord: ~Copyable {
             guard access(path, F_OK) == 0 else { continue }
             if isWhole, isGone(line), isUntouched(line, below: root), refusal(path) == nil {
                 if options.prunes, unlink(path) == 0 {
-                    result.pruned.append(path)
+                    summary.pruned.append(path)
                     continue
                 }
-                if options.prunes { result.problems.append("\(FileError("remove", path))") }
-                result.orphans.append(path)
+                if options.prunes { summary.problems.append("\(FileError("remove", path))") }
+                summary.orphans.append(path)
             }
             write(line)
         }
         if options.prunes, !isWhole {
-            result.problems.append("no output was removed: the run made no output, or could not read all of its inputs")
+            summary.problems.append(
+                "no output was removed: the run made no output, or could not read all of its inputs")
         }
         do throws(FileError) {
             if let failure { throw failure }
             try file.commit()
         } catch {
-            // The next run knows less, and removes less.
-            if options.prunes { result.problems.append("the record of outputs was not kept: \(error)") }
+            // Without a record, the next run finds fewer outputs to remove.
+            if options.prunes { summary.problems.append("the record of outputs was not kept: \(error)") }
         }
-        return result
     }
 
-    /// Whether the same arguments no longer name the source. A file is not gone if its folder is there and empty, as where a
-    /// disk is not mounted.
+    /// Whether the same arguments no longer include the source. A file is not considered missing if its folder exists
+    /// but is empty, for example because a disk is not mounted.
     private func isGone(_ line: Line) -> Bool {
         guard line.inputs == options.inputs else { return false }
         guard line.isFile else { return !sources.contains(line.source.hashValue) }
         guard access(line.source, F_OK) != 0, errno == ENOENT || errno == ENOTDIR else { return false }
         var folder = Self.parent(of: line.source)
         while access(folder, F_OK) != 0, folder != "/" { folder = Self.parent(of: folder) }
-        guard let stream = opendir(folder) else { return false }
-        defer { closedir(stream) }
-        // Apart from `.` and `..`.
-        return (0..<3).allSatisfy { _ in readdir(stream) != nil }
+        var isEmpty = true
+        forEachName(in: folder) { _ in
+            isEmpty = false
+            return false
+        }
+        return !isEmpty
     }
 
     private func isUntouched(_ line: Line, below root: String?) -> Bool {

@@ -3,23 +3,23 @@ import Pipeline
 import PipelineSupport
 import Synchronization
 
-/// Tells what a batch has written, in this run or an earlier one, from its sources.
+/// Distinguishes the files that a batch has written, in this run or an earlier run, from its sources.
 ///
-/// An output is a file in or below the output folder whose bytes are those of a variant that one of the batch's recipes
-/// made, as far as the cache still has it. Only files as long as such a variant are read, and the cache is asked when the
-/// first file of the output folder turns up, so that a batch into a separate folder pays nothing. Digests are remembered
-/// as 8-byte hashes. The same holds for the objects of a bucket.
+/// An output is a file in the output folder or its subfolders with the bytes of a variant of one of the batch's
+/// recipes, if the cache still contains the variant. To save time, only files with the length of such a variant are
+/// read, and the cache is queried only when a file in the output folder is found. Digests are kept as 8-byte hashes.
+/// Objects in a bucket are treated in the same way.
 final class OwnOutputs: Sendable {
     /// The length and SHA-256 of a variant.
     typealias Made = (length: Int, digest: String)
 
     private struct State {
-        /// Whether the cache was asked.
+        /// Whether the cache has been queried.
         var isLoaded = false
         /// Hashes of digests.
         var digests: Set<Int> = []
         var lengths: Set<Int> = []
-        /// The folder looked at last, and whether it is the output folder or below it.
+        /// The folder of the last source, and whether it is the output folder or within it.
         var folder: (path: ByteString, isInside: Bool)?
 
         mutating func add(_ made: Made) {
@@ -33,7 +33,7 @@ final class OwnOutputs: Sendable {
     private let stored: @Sendable () -> [Made]
     private let state = Mutex(State())
 
-    /// - Parameter stored: reads the variants of the batch's recipes from the cache.
+    /// - Parameter stored: Returns the variants of the batch's recipes in the cache.
     init(in outputFolder: String, _ bucket: BucketOutput? = nil, stored: @escaping @Sendable () -> [Made]) {
         self.outputFolder = outputFolder
         self.bucket = bucket
@@ -43,7 +43,7 @@ final class OwnOutputs: Sendable {
     /// Adds a variant that is about to be written.
     func add(_ made: Made) { state.withLock { $0.add(made) } }
 
-    /// Whether a source is such an output. Blocks on the disk, or on the store.
+    /// Whether a source is an output of the batch. Blocks on disk or network I/O.
     func contains(_ source: BatchSource) -> Bool {
         if let length = source.length { return contains(object: source.source, length) }
         guard case .file(let path) = ImageSource(source.source) else { return false }
@@ -57,17 +57,17 @@ final class OwnOutputs: Sendable {
             }
             return state.folder?.isInside == true && hasLength(length, &state)
         }
-        // A file that cannot be read fails as the source that it then is.
+        // A file that cannot be read is treated as a source, and fails later.
         guard isLikely, let bytes = try? LocalFile.open(path, byteLimit: length).bytes() else { return false }
         return isMade(bytes)
     }
 
     private func contains(object: String, _ length: Int) -> Bool {
-        guard let bucket, object.utf8.starts(with: bucket.folder.normalised.utf8), length > 0,
+        guard let bucket, object.utf8.starts(with: bucket.folder.normalized.utf8), length > 0,
             state.withLock({ hasLength(length, &$0) }), let url = try? SourceURL(named: object)
         else { return false }
-        // As above.
-        let request = FetchRequest(url: url, byteLimit: length)
+        // An object that cannot be read is not an output.
+        let request = FetchRequest(url: url, maxBytes: length)
         return waitOutside { try? await bucket.store.fetch(request, onProgress: nil) }.map { isMade($0.body) } ?? false
     }
 

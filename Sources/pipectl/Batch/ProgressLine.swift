@@ -1,10 +1,11 @@
 import Glibc
 
-/// The progress line of a batch on a terminal. It does no I/O: time and counts come in, text goes out.
+/// The progress line of a batch on a terminal, without I/O. The caller passes in the time and the counts and writes the
+/// resulting text.
 struct ProgressLine: Sendable {
-    /// The number of items expected; nil if unknown.
+    /// The expected number of items; nil if unknown.
     var total: Int?
-    /// Columns of the terminal; a longer line would wrap and could not be erased.
+    /// The width of the terminal in columns. A longer line would wrap and could not be erased.
     var width = 80
     private var lastShown: Double?
     private var rate = 0.0
@@ -16,14 +17,14 @@ struct ProgressLine: Sendable {
         self.width = width
     }
 
-    /// The text to send, or nil if the last one was sent less than a tenth of a second ago.
+    /// Returns the text to write, or nil if the previous text was returned less than 0.1 seconds ago.
     mutating func update(_ summary: BatchSummary, seconds: Double) -> String? {
         if let lastShown, seconds - lastShown < 0.1 { return nil }
         lastShown = seconds
         let span = seconds - rateSince.seconds
         if span >= 1 || rate == 0 {
             let now = span > 0 ? Double(summary.items - rateSince.items) / span : 0
-            // Average the old and new rates: steady to read, yet follows changes within seconds.
+            // Averaging the old and new rates keeps the display steady but follows changes within seconds.
             rate = rate == 0 ? now : (rate + now) / 2
             if span >= 1 { rateSince = (seconds, summary.items) }
         }
@@ -45,11 +46,11 @@ struct ProgressLine: Sendable {
         return text
     }
 
-    /// Whether enough has been measured to estimate the time left: the start is not representative, as workers are
-    /// starting and the first items may come from the caches.
+    /// Whether there are enough measurements to estimate the remaining time. The beginning is not representative,
+    /// because workers are starting and the first items may come from the caches.
     private var isKnown: Bool { rateSince.seconds >= 2 && rateSince.items >= 5 }
 
-    /// The width of the terminal in columns; 80 if it is unknown.
+    /// Returns the width of the terminal in columns, or 80 if it is unknown.
     static func columns(of descriptor: Int32) -> Int {
         var size = winsize()
         guard ioctl(descriptor, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }

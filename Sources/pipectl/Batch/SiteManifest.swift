@@ -4,29 +4,30 @@ import Variants
 
 struct ManifestOptions: Sendable {
     var path: String
-    /// The text before the encoded name of an output in a URL.
+    /// The prefix of output URLs, which precedes the percent-encoded output name.
     var urlPrefix: String
 }
 
 /// The members of a source in a manifest that do not depend on its outputs.
 struct SourceFacts: Sendable, Hashable {
-    /// Size in pixels, upright.
+    /// The width in pixels, after applying the orientation.
     var width: Int
     var height: Int
-    /// The most frequent colour, as `rrggbb`.
+    /// The most frequent color, as `rrggbb`.
     var colour: String?
-    /// In base64.
+    /// The ThumbHash in base64.
     var thumbHash: String?
-    /// A `data:` URI of a picture of at most 16 × 16 pixels.
+    /// A `data:` URI with a picture of at most 16 × 16 pixels.
     var placeholder: String?
 }
 
-/// A JSON file for site generators: each source with its files, `srcset` texts, `sizes`, placeholder and colour.
-/// `docs/sites.md` describes the members.
+/// A JSON file for site generators, which contains each source with its files, `srcset` strings, `sizes`, placeholder
+/// and color. `docs/sites.md` describes the members.
 ///
-/// Sources are written one after the other, so that memory holds one of them. The file appears once it is whole.
-struct SiteManifest: ~Copyable {
+/// Sources are written one at a time, so only one source is in memory. The file appears after it is complete.
+final class SiteManifest: BatchSink {
     static let version = 1
+    let problem = "the manifest was not written"
 
     private let file: AtomicFile
     private let urlPrefix: String
@@ -34,10 +35,8 @@ struct SiteManifest: ~Copyable {
     private var facts: SourceFacts?
     private var files: [(name: String, item: ItemJSON)] = []
     private var error: BatchFailure?
-    /// The text before the next source.
+    /// The string written before the next source.
     private var separator = "{\"version\":\(SiteManifest.version),\"images\":{\n"
-
-    var path: String { file.path }
 
     init(_ options: ManifestOptions) throws(FileError) {
         file = try AtomicFile(path: options.path, makeFolders: true)
@@ -45,8 +44,8 @@ struct SiteManifest: ~Copyable {
         urlPrefix = prefix.isEmpty || prefix.hasSuffix("/") ? prefix : prefix + "/"
     }
 
-    /// Adds an item. Items of one source come one after the other.
-    mutating func add(_ output: BatchOutput) throws(FileError) {
+    /// Adds an item. Items of one source must be consecutive.
+    func add(_ output: BatchOutput) throws(FileError) {
         let line = output.line
         if line.outcome == .skipped || line.outcome == .leftOut { return }
         if line.source != source {
@@ -59,13 +58,14 @@ struct SiteManifest: ~Copyable {
         files.append((name, line))
     }
 
-    consuming func finish() throws(FileError) {
+    func finish(_ summary: inout BatchSummary) throws(FileError) {
+        if summary.isInterrupted { throw FileError("write", file.path, "the run was interrupted") }
         try writeSource()
         try file.write(Array(((separator == ",\n" ? "" : separator) + "\n}}\n").utf8))
         try file.commit()
     }
 
-    private mutating func writeSource() throws(FileError) {
+    private func writeSource() throws(FileError) {
         guard let source else { return }
         try file.write(Array((separator + JSONText.quoted(source) + ":" + json).utf8))
         separator = ",\n"
@@ -76,36 +76,24 @@ struct SiteManifest: ~Copyable {
         let files = files.sorted {
             ($0.item.format ?? "", $0.item.width ?? 0, $0.name) < ($1.item.format ?? "", $1.item.width ?? 0, $1.name)
         }
-        var json = JSONText()
-        json.add("width", facts?.width)
-        json.add("height", facts?.height)
-        json.add("colour", (facts?.colour).map { "#" + $0 })
-        json.add("thumbhash", facts?.thumbHash)
-        json.add("placeholder", facts?.placeholder)
-        let texts = files.map { name, item in
-            var json = JSONText()
-            json.add("path", name)
-            json.add("url", url(name))
-            json.add("type", item.format.flatMap { ImageFormat(rawValue: $0) }?.mediaType)
-            json.add("width", item.width)
-            json.add("height", item.height)
-            json.add("bytes", item.bytes)
-            return json.closed
+        var sets = JSONText()
+        for format in Set(files.compactMap(\.item.format)).sorted() {
+            let candidates = files.filter { $0.item.format == format }
+            sets.add(format, candidates.map { "\(url($0.name)) \($0.item.width ?? 0)w" }.joined(separator: ", "))
         }
-        json.add("files", raw: "[" + texts.joined(separator: ",") + "]")
-        json.add("srcset") { inner in
-            for format in Set(files.compactMap(\.item.format)).sorted() {
-                let candidates = files.filter { $0.item.format == format }.map {
-                    "\(url($0.name)) \($0.item.width ?? 0)w"
-                }
-                inner.add(format, candidates.joined(separator: ", "))
-            }
-        }
-        if let widest = files.compactMap(\.item.width).max() {
-            json.add("sizes", "(max-width: \(widest)px) 100vw, \(widest)px")
-        }
-        if let error { json.add("error", error.message) }
-        return json.closed
+        return JSONText([
+            "width": facts?.width, "height": facts?.height, "colour": (facts?.colour).map { "#" + $0 },
+            "thumbhash": facts?.thumbHash, "placeholder": facts?.placeholder,
+            "files": files.map { name, item in
+                JSONText([
+                    "path": name, "url": url(name),
+                    "type": item.format.flatMap { ImageFormat(rawValue: $0) }?.mediaType, "width": item.width,
+                    "height": item.height, "bytes": item.bytes,
+                ])
+            }, "srcset": sets,
+            "sizes": files.compactMap(\.item.width).max().map { "(max-width: \($0)px) 100vw, \($0)px" },
+            "error": error?.message,
+        ]).json
     }
 
     private func url(_ name: String) -> String {

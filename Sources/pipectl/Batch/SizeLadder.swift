@@ -3,22 +3,24 @@ import Variants
 
 /// The box of a recipe that only fits the picture into a box, such as `thumbnail:640x,avif`.
 ///
-/// Fitting never enlarges, so every box that holds the whole original leads to the same picture.
+/// Fitting never enlarges a picture, so all boxes that are larger than the original lead to the same result.
 struct FittedBox: Sendable, Hashable {
-    /// nil for an edge of any length.
+    /// The maximum width and height in pixels; nil if unlimited.
     var width: Int?
     var height: Int?
     /// The steps after the size in the recipe.
     var rest: String
 
-    /// - Parameter recipe: canonical; nil is returned for other recipes.
+    /// Returns nil if the recipe does more than fit the picture into a box.
+    ///
+    /// - Parameter recipe: A recipe in canonical form.
     init?(_ recipe: String) {
         let steps = recipe.split(separator: ",", maxSplits: 1).map(String.init)
         guard let first = steps.first, first.hasPrefix("thumbnail:") else { return nil }
         let edges = first.dropFirst("thumbnail:".count).split(separator: "x", omittingEmptySubsequences: false)
         guard edges.count == 2, edges.allSatisfy({ $0.isEmpty || Int($0) != nil }) else { return nil }
         rest = steps.count > 1 ? steps[1] : ""
-        // Later steps may change the size, so that the result does not show whether this one did.
+        // Later steps may change the size, so the size of the result would not show whether this step changed it.
         guard rest.isEmpty || (try? Recipe(rest))?.steps.isEmpty == true else { return nil }
         (width, height) = (Int(edges[0]), Int(edges[1]))
     }
@@ -27,7 +29,7 @@ struct FittedBox: Sendable, Hashable {
         (width ?? .max, height ?? .max) > (other.width ?? .max, other.height ?? .max)
     }
 
-    /// Whether a result of this size fills neither edge, so that the picture was not made smaller.
+    /// Whether a result of this size touches neither edge of the box, so that the picture was not reduced.
     func leaves(_ size: (width: Int, height: Int)) -> Bool {
         size.width < width ?? .max && size.height < height ?? .max
     }
@@ -38,8 +40,9 @@ struct FittedBox: Sendable, Hashable {
 }
 
 extension BatchRendering {
-    /// Returns a render for each item of one source. Sizes above the original share one: the largest box of a format is
-    /// rendered first. If it did not make the picture smaller, the other boxes that hold the picture share its variant.
+    /// Returns a render for each item of a source. Sizes larger than the original share one render. The largest box of
+    /// a format is rendered first. If the picture was not reduced, the other boxes that contain the picture share the
+    /// variant.
     func renders(of items: [BatchItem]) -> [@Sendable () async -> BatchOutcome] {
         let boxes = items.map { $0.failure == nil ? FittedBox($0.canonical) : nil }
         var largest: [String: (at: Int, box: FittedBox)] = [:]

@@ -3,16 +3,15 @@ import Pipeline
 import PipelineSupport
 import Synchronization
 
-/// Keeps a batch from overwriting its own sources.
+/// Prevents a batch from overwriting its own sources.
 ///
-/// Only a file about to be replaced by different bytes is looked up, so a batch into a separate folder pays nothing.
-/// The first look-up walks the input once and remembers a hash of each local source's device and inode, 8 bytes each; if
-/// the output is a bucket, also of the names of the objects.
-/// Standard input cannot be read ahead: once it has named a file in or below the output folder, no file there is
-/// replaced at all.
+/// To save time, only a file that is about to be replaced with different bytes is looked up. The first lookup reads the
+/// complete input and stores a hash of each local source's device and inode, 8 bytes each. If the output is a bucket,
+/// it also stores hashes of object names. Standard input cannot be read ahead. If standard input has named a file in
+/// the output folder or its subfolders, no file there is replaced.
 final class SourceGuard: Sendable {
     private struct State {
-        /// Hashes of the sources' identities; nil before the first look-up.
+        /// Hashes of the sources' identities; nil before the first lookup.
         var identities: Set<Int>?
         var mixesWithOutput = false
     }
@@ -28,7 +27,7 @@ final class SourceGuard: Sendable {
         self.bucket = bucket
     }
 
-    /// Records whether a source that standard input may have named lies in or below the output folder.
+    /// Records whether a source from standard input is in the output folder or its subfolders.
     func note(_ source: BatchSource) {
         guard input.arguments.contains("-") else { return }
         if let bucket {
@@ -41,7 +40,7 @@ final class SourceGuard: Sendable {
         state.withLock { $0.mixesWithOutput = true }
     }
 
-    /// Why the existing file or object at `path` must not be replaced; nil if it may be.
+    /// Returns the reason why the existing file or object at `path` must not be replaced, or nil if it may be.
     func refusal(replacing path: String) -> String? {
         guard let identity = Self.identity(path) else { return nil }
         return state.withLock { state in
@@ -60,10 +59,10 @@ final class SourceGuard: Sendable {
         var found: Set<Int> = []
         var known = input
         known.arguments.removeAll { $0 == "-" }
-        // Protect manifests and other file arguments too, not only the sources they name.
-        // If files are written, no bucket needs to be listed.
+        // Protects manifests and other file arguments in addition to the sources that they name. If the output is a
+        // folder, no bucket needs to be listed.
         if bucket == nil { known.buckets = nil }
-        // Names that the batch leaves out are not replaced either.
+        // Names that the batch skips are not replaced either.
         known.rule = nil
         for path in known.arguments where !input.isOwnOutput(BatchSource(source: path)) {
             if let identity = Self.identity(path) { found.insert(identity) }
@@ -74,11 +73,12 @@ final class SourceGuard: Sendable {
         return found
     }
 
-    /// A hash of what a file or an object is, whatever its name is written like; nil for other sources.
+    /// Returns a hash that identifies a file or an object, regardless of how its name is written. Returns nil for other
+    /// sources.
     private static func identity(_ source: String) -> Int? {
         guard source.firstRange(of: "://") != nil else { return FileIdentity(path: source)?.hashValue }
-        // What cannot be parsed is no object.
-        guard let object = try? SourceURL(s3: source) else { return nil }
-        return ByteString(object.normalised).hashValue
+        // A name that does not parse does not identify an object.
+        guard let object = try? SourceURL(stored: source) else { return nil }
+        return ByteString(object.normalized).hashValue
     }
 }

@@ -47,7 +47,7 @@ struct BatchCommand: AsyncParsableCommand {
     var exclude: [String] = []
     @Flag(help: "Take names in folders that begin with a dot.")
     var hidden = false
-    @Flag(help: "Remove outputs that an earlier batch wrote and whose sources are gone.")
+    @Flag(help: "Remove outputs of earlier batches that have lost their sources.")
     var prune = false
     @Flag(help: "Follow symbolic links in folders.")
     var followLinks = false
@@ -62,7 +62,7 @@ struct BatchCommand: AsyncParsableCommand {
         help: ArgumentHelp("Write sizes, srcset texts, placeholders and colours as JSON.", valueName: "file"),
         completion: .file())
     var manifest: String?
-    @Option(help: ArgumentHelp("What URLs in the manifest begin with, for example /img/.", valueName: "text"))
+    @Option(help: ArgumentHelp("The beginning of URLs in the manifest, for example /img/.", valueName: "text"))
     var urlPrefix: String?
     @Option(help: ArgumentHelp("Write a contact sheet.", valueName: "file"), completion: .file())
     var gallery: String?
@@ -77,7 +77,7 @@ struct BatchCommand: AsyncParsableCommand {
     @Option(
         defaultAsFlag: "",
         help: ArgumentHelp(
-            "Have `pipectl worker`s do the work, through a stream on this Redis server, or that of the setting queue.",
+            "Have `pipectl worker`s do the work, through a stream on this Redis server, or on the server of the setting queue.",
             valueName: "redis-url"))
     var queue: String?
     @Flag(help: "The default with --queue.")
@@ -111,55 +111,24 @@ struct BatchCommand: AsyncParsableCommand {
         input.rule?.takesHidden = hidden
         input.rule?.exclusions = exclude
         input.followsLinks = followLinks
-        let recipe = try recipe + responsiveRecipes()
-        let name =
-            name ?? (srcset == nil ? nil : queue == nil ? "{stem}-{width}.{ext}" : "{stem}-{width}-{index}.{ext}")
-        guard !recipe.isEmpty || input.mayCarryRecipes else {
+        let recipes = try recipe + responsiveRecipes()
+        guard !recipes.isEmpty || input.mayCarryRecipes else {
             throw CommandFailure(.usage, "no recipe: give -r RECIPE, --srcset WIDTHS, or a manifest with recipes")
         }
         let folder = try outputBucket()
-        if folder != nil || sources.contains(where: { BucketReader.folder($0) != nil }),
-            !settings.isSet("retries")
-        {
-            // A store that asks to slow down is to be waited for.
-            configuration.pipeline.fetch.retries = 8
+        if folder != nil || sources.contains(where: { BucketReader.folder($0) != nil }), !settings.isSet("retries") {
+            // An object store may ask clients to slow down. Retry in this case.
+            configuration.pipeline.fetch.maxRetries = 8
         }
-        // A batch waits for all of its renders, and no other client is kept waiting.
-        configuration.pipeline.longRenders = .max
+        // A batch waits for all of its renders and serves no other clients, so long renders need no limit.
+        configuration.pipeline.rendering.longRenders = .max
         let presets = try configuration.recipePresets()
-        // An invalid recipe on the command line is a usage error; one in a manifest fails only its own items.
-        let canonical = try recipe.map { try Recipe(usage: $0, presets: presets).description }
-        var options = BatchOptions(
-            recipes: recipe, outputFolder: output, nameTemplate: name, reportPath: report, galleryPath: gallery
-        ) { text in
-            do throws(CommandFailure) {
-                return .success(try Recipe(usage: text, presets: presets).description)
-            } catch {
-                return .failure(BatchFailure(code: .invalidRecipe, message: error.message))
-            }
-        }
-        // Fetching waits for the network, rendering for the CPU: with a few extra sources, some fetch while others
-        // render.
-        options.concurrency = (configuration.workers.count ?? RunConfiguration.processors) + 3
-        options.isInterrupted = { Interruption.isRequested }
-        options.goesOnWithReport = attach != nil
-        let inputs = sources.map { $0.firstRange(of: "://") == nil ? absolutePath($0) : $0 } + selection
-        options.record = configuration.pipeline.cacheFolder.map {
-            RecordOptions(
-                folder: $0 + "/batches",
-                inputs: sources.contains("-") ? nil : sha256Hex(inputs.joined(separator: "\0")), prunes: prune)
-        }
-        guard !prune || options.record != nil && folder == nil else {
-            throw CommandFailure(
-                .usage,
-                "--prune needs a cache folder, which knows what batches wrote, and an output folder of this machine")
-        }
-        options.manifest = manifest.map { ManifestOptions(path: $0, urlPrefix: urlPrefix ?? "") }
-        if verbose.isOn, !common.quiet { options.onFailure = { Console.error("failed: " + $0) } }
-        if !common.quiet, isatty(STDERR_FILENO) == 1 {
-            options.progressDescriptor = STDERR_FILENO
-        }
-        let done: BatchSummary? = try await common.withPipeline(configuration, lookupThreads: 4) { pipeline in
+        // An invalid recipe on the command line is a usage error. An invalid recipe in a manifest affects only the
+        // items that use it.
+        let canonical = try recipes.map { try Recipe(usage: $0, presets: presets).description }
+        let options = try self.options(recipes, presets, configuration, writesFiles: folder == nil)
+        let done: BatchSummary? = try await common.withPipeline(configuration, lookups: 4) { pipeline in
+            var (input, options) = (input, options)
             input.buckets = pipeline.buckets
             if let folder, let store = pipeline.buckets {
                 options.bucket = BucketOutput(store: store, folder: folder, cacheControl: cacheControl)
@@ -169,23 +138,60 @@ struct BatchCommand: AsyncParsableCommand {
                     throw CommandFailure(.outputFailed, error.message)
                 }
             }
-            if let queue {
-                // Workers write the outputs.
-                options.record = nil
-                if options.progressDescriptor != nil { options.total = input.itemCount(defaultRecipes: recipe.count) }
-                return try await submit(input, options, to: queue, configuration)
-            }
             let outputs = OwnOutputs(in: output, options.bucket) { canonical.flatMap { pipeline.variants(madeBy: $0) } }
-            input.isOwnOutput = outputs.contains
+            if queue == nil { input.isOwnOutput = outputs.contains }
             if dryRun {
                 try plan(input, options)
                 return nil
             }
-            if options.progressDescriptor != nil { options.total = input.itemCount(defaultRecipes: recipe.count) }
+            if options.progressDescriptor != nil { options.total = input.itemCount(defaultRecipes: recipes.count) }
+            if let queue { return try await submit(input, options, to: queue, configuration) }
             let renderer = PipelineBatch(pipeline: pipeline, policy: policy, outputs: outputs)
             return try await BatchRunner(renderer: renderer, options: options).run(input)
         }
-        guard let summary = done else { return }
+        if let done { try conclude(done, input) }
+    }
+
+    private func options(
+        _ recipes: [String], _ presets: RecipePresets, _ configuration: RunConfiguration, writesFiles: Bool
+    ) throws(CommandFailure) -> BatchOptions {
+        let name =
+            name ?? (srcset == nil ? nil : queue == nil ? "{stem}-{width}.{ext}" : "{stem}-{width}-{index}.{ext}")
+        var options = BatchOptions(
+            recipes: recipes, outputFolder: output, nameTemplate: name, reportPath: report, galleryPath: gallery
+        ) { text in
+            do throws(CommandFailure) {
+                return .success(try Recipe(usage: text, presets: presets).description)
+            } catch {
+                return .failure(BatchFailure(code: .invalidRecipe, message: error.message))
+            }
+        }
+        // Fetching waits for the network, rendering for the CPU. With a few additional sources, some are fetched while
+        // others are rendered.
+        options.concurrency = (configuration.workers.maxConcurrentRenders ?? RunConfiguration.processors) + 3
+        options.isInterrupted = { Interruption.isRequested }
+        options.goesOnWithReport = attach != nil
+        // If there is a queue, its workers write the outputs.
+        if queue == nil, let cacheFolder = configuration.pipeline.cacheFolder {
+            let inputs = sources.map { $0.firstRange(of: "://") == nil ? absolutePath($0) : $0 } + selection
+            options.record = RecordOptions(
+                folder: cacheFolder + "/batches",
+                inputs: sources.contains("-") ? nil : sha256Hex(inputs.joined(separator: "\0")), prunes: prune)
+        }
+        guard !prune || options.record != nil && writesFiles else {
+            throw CommandFailure(
+                .usage,
+                "--prune needs a cache folder, which records the outputs of batches, and an output folder on this machine"
+            )
+        }
+        options.manifest = manifest.map { ManifestOptions(path: $0, urlPrefix: urlPrefix ?? "") }
+        if verbose.isOn, !common.quiet { options.onFailure = { Console.error("failed: " + $0) } }
+        if !common.quiet, isatty(STDERR_FILENO) == 1 { options.progressDescriptor = STDERR_FILENO }
+        return options
+    }
+
+    /// Prints the summary.
+    private func conclude(_ summary: BatchSummary, _ input: BatchInput) throws {
         if json { print(summary.json) }
         if summary.items == 0, !summary.isInterrupted {
             Console.error(
@@ -207,7 +213,7 @@ struct BatchCommand: AsyncParsableCommand {
         if plan.failures > 0 { throw ExitCode(ProgramExit.itemsFailed.rawValue) }
     }
 
-    /// The recipes of `--srcset` and `--formats`: all widths of the first format, then of the next.
+    /// Returns the recipes for `--srcset` and `--formats`: all widths of the first format, then of the next format.
     private func responsiveRecipes() throws(CommandFailure) -> [String] {
         guard let srcset else { return [] }
         let texts = srcset.split(separator: ",", omittingEmptySubsequences: false).map { String($0).trimmed }
@@ -219,7 +225,7 @@ struct BatchCommand: AsyncParsableCommand {
         let outputs = (formats ?? "avif,webp,jpeg").split(separator: ",", omittingEmptySubsequences: false).map {
             String($0).trimmed
         }
-        // A source has one `srcset` for each format.
+        // A source has one `srcset` per format.
         let kinds = outputs.map { (try? Recipe($0)).flatMap { $0.steps.isEmpty ? $0.output?.kind : nil } }
         if let bad = kinds.firstIndex(where: { kind in kind == nil || kinds.count { $0 == kind } > 1 }) {
             throw CommandFailure(
@@ -228,13 +234,13 @@ struct BatchCommand: AsyncParsableCommand {
         return outputs.flatMap { output in Set(widths).sorted().map { "thumbnail:\($0)x,\(output)" } }
     }
 
-    /// The options that select names in the inputs; empty by default.
+    /// The options that select names in the inputs. Empty by default.
     private var selection: [String] {
         let rule = exclude + (hidden ? ["--hidden"] : []) + (followLinks ? ["--follow-links"] : [])
         return rule.isEmpty ? [] : [""] + rule
     }
 
-    /// Has workers render the batch.
+    /// Submits the batch to a queue, so that workers render it.
     private func submit(
         _ input: BatchInput, _ options: BatchOptions, to queue: String, _ configuration: RunConfiguration
     ) async throws(CommandFailure) -> BatchSummary {
@@ -277,7 +283,7 @@ struct BatchCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard srcset == nil || recipe.isEmpty else {
-            throw ValidationError("--srcset stands for recipes: give either --srcset or -r")
+            throw ValidationError("--srcset makes the recipes: give either --srcset or -r")
         }
         guard srcset != nil || formats == nil else { throw ValidationError("--formats needs --srcset") }
         guard manifest != nil || urlPrefix == nil else { throw ValidationError("--url-prefix needs --manifest") }
@@ -311,11 +317,11 @@ struct BatchCommand: AsyncParsableCommand {
         if let refusal = QueueOptions.refusal(ofTemplate: name) { throw ValidationError(refusal) }
     }
 
-    /// The folder of the bucket to write to; nil if it is one of this machine.
+    /// Returns the bucket folder to write to, or nil if the output folder is on this machine.
     private func outputBucket() throws(CommandFailure) -> SourceURL? {
         let folder: SourceURL?
         do throws(SourceError) {
-            folder = try SourceURL(s3: output, isFolder: true)
+            folder = try SourceURL(stored: output, isFolder: true)
         } catch {
             throw CommandFailure(.usage, error.message)
         }
@@ -331,18 +337,18 @@ struct BatchCommand: AsyncParsableCommand {
 struct PipelineBatch: BatchRendering {
     let pipeline: ImagePipeline
     let policy: CachePolicy?
-    /// nil for a worker of a queue, which reads no inputs.
+    /// The outputs of the batch; nil in a queue worker, which reads no inputs.
     let outputs: OwnOutputs?
 
     func render(source: BatchSource, recipe text: String) async -> BatchOutcome {
         do {
-            // The canonical text has its presets expanded already.
+            // Presets are already expanded in the canonical form.
             var request = ImageRequest(ImageSource(source.source), recipe: try Recipe(text))
             request.policy = policy
             let response = try await pipeline.answer(request)
             var item = ItemJSON(source: source.source, recipe: text, outcome: .failed)
             item.fill(response)
-            // An original that its recipe leaves as it is stays a source.
+            // An original that the recipe does not change is still a source.
             if response.digest != response.record.digest { outputs?.add((response.bytes.count, response.digest)) }
             let fileExtension = response.format.fileExtension
             return .variant(
@@ -357,13 +363,13 @@ struct PipelineBatch: BatchRendering {
 
     func facts(of source: BatchSource) async -> SourceFacts? {
         var request = ImageRequest(ImageSource(source.source))
-        // A variant has just been made of what is cached.
+        // The original is in the cache because a variant has just been rendered from it.
         request.policy = .cacheElseLoad
-        // Without them the manifest has the files alone.
+        // Without the facts, the manifest contains only the files.
         guard let information = try? await pipeline.information(for: request) else { return nil }
-        var facts = SourceFacts(width: information.header.uprightWidth, height: information.header.uprightHeight)
-        facts.colour = information.colours?.palette.first ?? information.colours?.average
-        facts.thumbHash = information.colours?.thumbHash
+        var facts = SourceFacts(width: information.header.width, height: information.header.height)
+        facts.colour = information.colors?.palette.first ?? information.colors?.average
+        facts.thumbHash = information.colors?.thumbHash
         request.recipe = try? Recipe("thumbnail:16x16,webp:30")
         if request.recipe != nil, let picture = try? await pipeline.answer(request) {
             facts.placeholder = "data:\(picture.mediaType);base64," + Base64.text(picture.bytes)

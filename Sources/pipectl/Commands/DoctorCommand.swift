@@ -3,7 +3,7 @@ import ArgumentParser
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Say what works on this machine, what does not, what that costs, and what helps.",
+        abstract: "Examine this machine: what works, what does not, the consequences, and remedies.",
         discussion: """
             It starts a render worker, makes a small picture in each format, opens the cache folder, and looks at
             libraries, locks, limits and the kernel, with the settings in force. Of the network it asks only what the

@@ -6,7 +6,7 @@ import Variants
 struct ExplainCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "explain",
-        abstract: "Show what each stage would do with a source, and why, without sending any request.",
+        abstract: "Show how each stage would handle a source, and why, without sending any request.",
         discussion: """
             Shows what is stored for the source, which stored response the request selects, how fresh it is and according to which
             fields, the request that would be sent, and where the variant would come from.
@@ -17,11 +17,7 @@ struct ExplainCommand: AsyncParsableCommand {
               pipectl explain https://example.org/a.jpg --field 'Accept-Language: de'
             """)
 
-    @Argument(
-        help: ArgumentHelp(
-            "An http(s) URL, a file, NAME:PATH of baseURLs, or a path of the server (/variant/...).",
-            valueName: "source"), completion: .file())
-    var source: String
+    @OptionGroup var argument: SourceArgument
     @Option(
         name: .shortAndLong, help: ArgumentHelp("The recipe of the variant.", valueName: "recipe"), completion: .recipe)
     var recipe: String?
@@ -35,7 +31,7 @@ struct ExplainCommand: AsyncParsableCommand {
     var json = false
     @OptionGroup var common: CommonOptions
 
-    func validate() throws { try CommonOptions.checkSource(source) }
+    private var source: String { argument.text }
 
     func run() async throws {
         let configuration = try common.configuration()

@@ -15,11 +15,7 @@ struct GetCommand: AsyncParsableCommand {
               pipectl get https://example.org/photo.jpg > photo.jpg
             """)
 
-    @Argument(
-        help: ArgumentHelp(
-            "An http(s) URL, a file, NAME:PATH of baseURLs, or a path of the server (/variant/...).",
-            valueName: "source"), completion: .file())
-    var source: String
+    @OptionGroup var argument: SourceArgument
     @Option(
         name: .shortAndLong, help: ArgumentHelp("The recipe to apply; see `pipectl recipes`.", valueName: "recipe"),
         completion: .recipe)
@@ -27,7 +23,7 @@ struct GetCommand: AsyncParsableCommand {
     @Option(
         name: .shortAndLong, help: ArgumentHelp("Write here; - is stdout.", valueName: "file"), completion: .file())
     var output: String?
-    @Flag(help: "Print what was done as one JSON object; without -o the bytes are not printed.")
+    @Flag(help: "Print the result as one JSON object; without -o the bytes are not printed.")
     var json = false
     @Option(
         help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
@@ -35,8 +31,9 @@ struct GetCommand: AsyncParsableCommand {
     @OptionGroup var verbose: VerboseOption
     @OptionGroup var common: CommonOptions
 
+    private var source: String { argument.text }
+
     func validate() throws {
-        try CommonOptions.checkSource(source)
         if json, output == "-" { throw ValidationError("--json and -o - would both write to stdout; give -o a file") }
     }
 
@@ -72,7 +69,7 @@ struct GetCommand: AsyncParsableCommand {
         if json { print(item.line) }
     }
 
-    /// Answers the request, with a progress line if stderr is a terminal.
+    /// Loads the picture, and shows a progress line if stderr is a terminal.
     private func answer(
         _ request: ImageRequest, _ pipeline: ImagePipeline
     ) async throws(PipelineError) -> ImageResponse {
@@ -88,12 +85,12 @@ struct GetCommand: AsyncParsableCommand {
         return try result.get()
     }
 
-    /// Extensions of formats that are not written.
+    /// File extensions of formats that cannot be written.
     private static let foreignExtensions = [
         "bmp", "dib", "ico", "jp2", "pbm", "pdf", "pgm", "ppm", "psd", "svgz", "tga",
     ]
 
-    /// A note to print if the file's extension names a different format than the file holds.
+    /// Returns a note if the file's extension does not match the format of its content, otherwise nil.
     static func extensionNote(_ output: String, _ format: ImageFormat) -> String? {
         let promised = ImageFormat(extensionOf: output)
         guard promised != format else { return nil }
@@ -128,21 +125,21 @@ struct GetCommand: AsyncParsableCommand {
 }
 
 extension Recipe {
-    /// This recipe with the output format named by the file's extension (`a.webp`: `webp`), if it has no output of its
-    /// own.
+    /// Returns the recipe with the output format that the file's extension names (`a.webp`: `webp`), if the recipe has
+    /// no output.
     func ending(for file: String?) -> Recipe {
         guard output == nil, let format = file.flatMap(ImageFormat.init(extensionOf:)),
             let kind = OutputSpecification.Kind(rawValue: format.rawValue)
         else { return self }
         var recipe = self
         recipe.output = OutputSpecification(kind)
-        // The output adds a step; if that exceeds the step limit, keep the recipe as it is.
+        // The output adds a step. If that exceeds the step limit, keep the recipe unchanged.
         return (try? Recipe(recipe.description)) ?? self
     }
 }
 
 extension ImageFormat {
-    /// The format that the file name's extension denotes; nil if it denotes none.
+    /// Returns the format for the extension of a file name, or nil if the extension is unknown.
     fileprivate init?(extensionOf file: String) {
         guard let format = file.fileExtension.flatMap(Self.init(fileExtension:)) else { return nil }
         self = format
@@ -150,7 +147,7 @@ extension ImageFormat {
 }
 
 extension String {
-    /// What stands behind the last dot of a file's name, in lower case; nil without a dot.
+    /// The extension of a file name in lowercase; nil if the name contains no dot.
     fileprivate var fileExtension: String? {
         guard let dot = lastIndex(of: "."), !self[dot...].contains("/") else { return nil }
         return self[index(after: dot)...].lowercased()
@@ -160,7 +157,7 @@ extension String {
 extension CachePolicy: ExpressibleByArgument {}
 
 extension ImagePipeline {
-    /// Answers a request; SIGINT or SIGTERM cancels it.
+    /// Loads a picture. SIGINT or SIGTERM cancels the request.
     func answer(_ request: ImageRequest) async throws(PipelineError) -> ImageResponse {
         try await Interruption.cancelling { () async throws(PipelineError) in try await self.respond(to: request) }
     }
@@ -168,15 +165,17 @@ extension ImagePipeline {
 
 extension ItemJSON {
     mutating func fill(_ response: ImageResponse) {
-        // `.original` is the original itself; `originalOutcome` says where its bytes came from.
+        // `.original` means the original itself. `originalOutcome` shows where its bytes came from.
         outcome = ItemOutcome(rawValue: response.outcome.rawValue) ?? .rendered
-        originalOutcome = response.originalOutcome
+        originalOutcome = response.originalOutcome ?? .unneeded
         key = response.key
         collapsed = response.isCollapsed
         damaged = response.isDamaged ? true : nil
         bytes = response.bytes.count
-        width = response.width
-        height = response.height
+        // For an original, report the encoded size, before the orientation is applied.
+        let encoded = response.key == nil && response.outcome != .rendered ? response.record.header : nil
+        width = encoded?.encodedWidth ?? response.width
+        height = encoded?.encodedHeight ?? response.height
         format = response.format.rawValue
         digest = response.digest
         milliseconds = response.timings

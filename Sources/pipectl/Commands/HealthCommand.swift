@@ -8,7 +8,7 @@ struct HealthCommand: AsyncParsableCommand {
         commandName: "health",
         abstract: "Ask a server whether it works, for probes of containers and services without curl.",
         discussion: """
-            Without a URL it asks the server on this machine: where the setting `listen` says, by TLS with server.tls. A URL
+            Without a URL it asks the server on this machine: where the setting `listen` says. A URL
             may also be unix:PATH.
             /health says whether the server answers at all, /ready (--ready) also whether it is about to stop.
 
@@ -20,7 +20,7 @@ struct HealthCommand: AsyncParsableCommand {
               pipectl health http://images.example:8080/health --seconds 2
             """)
 
-    @Argument(help: ArgumentHelp("What to ask; a URL without a path gets /health.", valueName: "url"))
+    @Argument(help: ArgumentHelp("The URL to ask; a URL without a path gets /health.", valueName: "url"))
     var url: String?
     @Flag(help: "Ask /ready.")
     var ready = false
@@ -48,14 +48,12 @@ struct HealthCommand: AsyncParsableCommand {
         }
         fetching.allowPrivateAddresses = .all
         fetching.sources = HostPolicy()
-        fetching.connectSeconds = seconds
-        fetching.headerSeconds = seconds
-        fetching.totalSeconds = seconds
-        // A server's own certificate names it as clients know it, not as this machine does.
-        if other == nil { fetching.hosts = [HostOrigin(target): Self.unchecked] }
+        fetching.connectTimeout = .seconds(seconds)
+        fetching.headTimeout = .seconds(seconds)
+        fetching.totalTimeout = .seconds(seconds)
         let transport = CurlTransport(fetching)
         defer { transport.shutdown() }
-        var request = FetchRequest(url: target, byteLimit: 1 << 20)
+        var request = FetchRequest(url: target, maxBytes: 1 << 20)
         request.followsRedirects = false
         do throws(FetchError) {
             let response = try await transport.fetch(request, onProgress: nil)
@@ -71,7 +69,7 @@ struct HealthCommand: AsyncParsableCommand {
         throw ExitCode(ProgramExit.itemsFailed.rawValue)
     }
 
-    /// What to ask, if this is the server's URL, or already that of a page.
+    /// Returns the URL of the health route if `text` is the server's URL. Otherwise, returns the URL of the given page.
     private func target(_ text: String) throws(CommandFailure) -> SourceURL {
         do throws(SourceError) {
             let url = try SourceURL(text)
@@ -83,22 +81,15 @@ struct HealthCommand: AsyncParsableCommand {
         }
     }
 
-    private static let unchecked: HostSettings = {
-        var settings = HostSettings()
-        settings.isInsecure = true
-        return settings
-    }()
-
-    /// The server's URL on this machine.
+    /// Returns the URL of the server on this machine.
     private static func place(of listener: ListenerConfiguration) throws(CommandFailure) -> String {
-        let scheme = "http\(listener.tls == nil ? "" : "s")"
-        if case .unix = listener.listen { return "\(scheme)://localhost" }
+        if case .unix = listener.listen { return "http://localhost" }
         guard case .tcp(let host, let port) = listener.listen, port != 0 else {
             throw CommandFailure(
-                .usage, "name the server's URL: `listen` is \(listener.listen), which is no port to connect to")
+                .usage, "name the server's URL: `listen` is \(listener.listen), which is not a port to connect to")
         }
         let isAny = ["0.0.0.0", "::", "*", ""].contains(host)
         let name = isAny ? "127.0.0.1" : host.contains(":") ? "[\(host)]" : host
-        return "\(scheme)://\(name):\(port)"
+        return "http://\(name):\(port)"
     }
 }

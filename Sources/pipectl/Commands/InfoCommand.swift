@@ -10,18 +10,14 @@ struct InfoCommand: AsyncParsableCommand {
         abstract: "Show an original's format, size, camera, digest, freshness and colours.",
         discussion: "Examples:\n  pipectl info photo.jpg\n  pipectl info https://example.org/photo.jpg --json")
 
-    @Argument(
-        help: ArgumentHelp(
-            "An http(s) URL, a file, NAME:PATH of baseURLs, or a path of the server (/variant/...).",
-            valueName: "source"), completion: .file())
-    var source: String
+    @OptionGroup var argument: SourceArgument
     @Flag(help: "One JSON object.")
     var json = false
     @Flag(help: "Show where the picture was taken, if its EXIF data says so.")
     var position = false
     @OptionGroup var common: CommonOptions
 
-    func validate() throws { try CommonOptions.checkSource(source) }
+    private var source: String { argument.text }
 
     func run() async throws {
         let configuration = try common.configuration()
@@ -31,7 +27,7 @@ struct InfoCommand: AsyncParsableCommand {
                 let information = try await Interruption.cancelling { () async throws(PipelineError) in
                     try await pipeline.information(for: request)
                 }
-                if let error = information.colourError { Console.error("pipectl: no colours: \(error)") }
+                if let error = information.colorError { Console.error("pipectl: no colours: \(error)") }
                 print(
                     json ? information.json(source: source, position: position) + "\n" : text(information),
                     terminator: "")
@@ -46,23 +42,23 @@ struct InfoCommand: AsyncParsableCommand {
         let (response, header, details) = (information.response, information.header, information.details)
         var table = TextTable([("", .left), ("", .left)])
         table.add("format", "\(header.format.rawValue) (\(response.mediaType))")
-        table.add("size", "\(header.width) × \(header.height), \(Readable.bytes(response.bytes.count))")
+        table.add("size", "\(header.encodedWidth) × \(header.encodedHeight), \(Readable.bytes(response.bytes.count))")
         if header.orientation > 1 {
-            table.add("upright", "\(header.uprightWidth) × \(header.uprightHeight) (orientation \(header.orientation))")
+            table.add("upright", "\(header.width) × \(header.height) (orientation \(header.orientation))")
         }
         if information.isDamaged { table.add("damaged", "yes, pixels are missing; variants are not stored") }
         if header.pages > 1 {
             table.add("pages", "\(header.pages)" + (header.shownPage.map { "; variants show \($0)" } ?? ""))
         }
         let colour = [
-            details.colourSpace?.rawValue, details.bitDepth.map { "\($0) bits" }, header.hasAlpha ? "with alpha" : nil,
+            details.colorSpace, details.bitDepth.map { "\($0) bits" }, header.hasAlpha ? "with alpha" : nil,
         ].compactMap { $0 }
         if !colour.isEmpty { table.add("colour", colour.joined(separator: ", ")) }
         let size = header.profileBytes > 0 ? Readable.bytes(header.profileBytes) : nil
         table.add(
             "profile",
             [details.profileName, size].compactMap { $0 }.joined(separator: ", ").nonEmpty
-                ?? (details.colourSpace == .cmyk
+                ?? (details.colorSpace == "CMYK"
                     ? "none (a default CMYK profile is assumed)" : "none (sRGB is assumed)"))
         if details.hasGainMap { table.add("gain map", "yes, for HDR displays; variants do without") }
         if details.hasContentCredentials { table.add("credentials", "yes, not verified; variants do without") }
@@ -70,20 +66,22 @@ struct InfoCommand: AsyncParsableCommand {
             table.add("drawn wrong", details.unsupportedFeatures.joined(separator: ", "))
         }
         if let exif = details.exif {
-            let place = position ? exif.position.map { "\($0.latitude), \($0.longitude)" } : nil
+            let place = exif.latitude.flatMap { latitude in exif.longitude.map { "\(latitude), \($0)" } }
             let rows = [
                 ("camera", exif.camera), ("lens", exif.lens), ("exposure", exif.exposure), ("taken", exif.date),
-                ("position", place),
+                ("position", position ? place : nil),
             ]
             for (name, value) in rows { if let value { table.add(name, value) } }
         }
         table.add("digest", response.digest)
         if let remaining = information.freshness {
             table.add(
-                "freshness", remaining > 0 ? "fresh for \(remaining) s" : "stale, contacts the origin on each use")
+                "freshness",
+                remaining > .zero
+                    ? "fresh for \(remaining.components.seconds) s" : "stale, contacts the origin on each use")
             for field in information.validators { table.add(field.name.lowercased(), field.value) }
         }
-        if let colours = information.colours {
+        if let colours = information.colors {
             table.add("average colour", colours.average.map { "#" + $0 } ?? "none")
             if !colours.palette.isEmpty {
                 table.add("palette", colours.palette.map { "#" + $0 }.joined(separator: " "))

@@ -19,10 +19,7 @@ struct RecipeCommand: ParsableCommand {
         let configuration = try common.configuration(only: ["presets", "limits.steps"])
         let recipe = try Recipe(usage: text, presets: try configuration.recipePresets())
         if json {
-            var object = JSONText()
-            object.add("recipe", recipe.description)
-            object.add("steps", texts: recipe.explanation)
-            print(object.closed)
+            print(JSONText(["recipe": recipe.description, "steps": recipe.explanation]).json)
         } else {
             print(recipe.description)
             for (index, line) in recipe.explanation.enumerated() { print("  \(index + 1). \(line)") }
@@ -43,13 +40,11 @@ struct RecipesCommand: AsyncParsableCommand {
         let entries = Catalogue.entries(with: await ImagePipeline.libraries(of: configuration))
         guard json else { return print(Catalogue.listing(of: entries), terminator: "") }
         for entry in entries {
-            var object = JSONText()
-            object.add("name", entry.token)
-            object.add("grammar", entry.grammar)
-            object.add("summary", entry.summary)
-            object.add("ranges", entry.ranges)
-            object.add("example", entry.example)
-            print(object.closed)
+            print(
+                JSONText([
+                    "name": entry.token, "grammar": entry.grammar, "summary": entry.summary, "ranges": entry.ranges,
+                    "example": entry.example,
+                ]).json)
         }
     }
 }

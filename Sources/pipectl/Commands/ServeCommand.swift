@@ -20,7 +20,8 @@ struct ServeCommand: AsyncParsableCommand {
               /health /ready /metrics                  for load balancers and operators
               /                                        a page to try recipes (setting server.playground)
 
-            With FOLDER, its pictures are the sources pictures:PATH, and the page at / shows them to this machine.
+            With FOLDER, its pictures are the sources pictures:PATH, and the page at / shows them to this machine. Without keys and
+            allowUnsigned, only the address that is printed, with ?token=..., leads there, and no page of another site does.
 
             The source is the rest of the path, percent-encoded, or b64: and its base64url. `?v=...` has no meaning here, so
             that pages can change it to make browsers load a picture again. `pipectl sign` prints signed paths; the signature
@@ -51,84 +52,90 @@ struct ServeCommand: AsyncParsableCommand {
             valueName: "host:port"
         ))
     var listen: String?
+    @Flag(
+        name: .customLong("no-token"),
+        help: "With FOLDER and without keys: every account of this machine may see the pictures, without a token.")
+    var hasNoToken = false
     @OptionGroup var verbose: VerboseOption
     @OptionGroup var common: CommonOptions
 
-    /// How long to wait at shutdown for answers in progress, and then again for pending writes to the stores.
-    private static let patience = Duration.seconds(10)
-
     func run() async throws {
-        if let folder, let problem = SourceHint.problem(ofFolder: folder) { throw CommandFailure(.usage, problem) }
         if Surroundings.addressSpace == nil { Heap.limitArenas(to: max(2, RunConfiguration.processors)) }
         let trimming = Task { await Heap.returnFreePages() }
         defer { trimming.cancel() }
-        let settings = read()
         let reloads = Self.reloads()
+        var server = try await start()
+        for await _ in reloads { server.reload() }
+        await server.stop(isQuiet: common.quiet)
+    }
+
+    /// Starts the server with the current settings.
+    ///
+    /// - Throws: `CommandFailure` or `SettingErrors` with the reason why the server cannot start.
+    func start(in host: ServerHost = ServerHost()) async throws -> StartedServer {
+        if let folder, let problem = SourceHint.problem(ofFolder: folder) { throw CommandFailure(.usage, problem) }
+        let (console, settings) = (host.console, read(host.environment))
         let passed =
             settings.isSet("listen") ? [] : PassedSockets.descriptors(settings.environment, process: getpid())
         var (configuration, site) = try settings.serving(passed)
-        Console.beginLog(configuration.logFormat)
+        if folder != nil, !hasNoToken { site.accessToken = AccessToken() }
+        console.beginLog(configuration.logFormat)
         let files = try FileLimit.raised(for: configuration).apply(to: &configuration)
         for warning in AccessNotice.warnings(site, configuration) + (files.map { [$0] } ?? []) {
-            Console.error(warning)
+            console.error(warning)
         }
         configuration.pipeline.fetch.loopEntry = site.loop.entry
-        var caches = try configuration.pipelineConfiguration()
+        var caches = try configuration.pipelineConfiguration(console)
         if configuration.hasMetrics {
-            site.metrics = .describingAll()
+            site.metrics = PrometheusMetrics()
             caches.metrics = site.metrics
         }
         let pipeline = try common.pipeline(caches)
-        await Self.prepareWorkers(of: pipeline)
+        await Self.prepareWorkers(of: pipeline, console)
         let libraries = await pipeline.libraries()
-        for line in libraries.missing(decoding: caches.limits.formats) {
-            Console.error("pipectl: warning: \(line)", .warning)
+        for line in libraries.missing(decoding: caches.rendering.limits.formats) {
+            console.error("pipectl: warning: \(line)", .warning)
         }
         for line in HEIFNotice.lines(
-            version: libraries.libheif, formats: caches.limits.formats.intersection(libraries.read),
+            version: libraries.libheif, formats: caches.rendering.limits.formats.intersection(libraries.read),
             isTrusted: configuration.trustsHEIF)
         {
-            Console.error(line, line.hasPrefix("pipectl: warning") ? .warning : .info)
+            console.error(line, line.hasPrefix("pipectl: warning") ? .warning : .info)
         }
         let observers = RequestObservers(
-            log: verbose.isOn || configuration.logLevel.includesRequests ? .console() : nil,
-            accessLog: configuration.accessLog.requests, metrics: site.metrics.map { RequestMetrics($0) })
+            log: verbose.isOn || configuration.logLevel.includesRequests ? .console(console) : nil,
+            accessLog: configuration.accessLog.requests(console), metrics: site.metrics.map { RequestMetrics($0) })
         let servers: [HTTPServer]
-        do throws(HTTPServer.StartError) {
-            servers = try await Self.start(
-                Site(pipeline: pipeline, settings: site, now: { SystemClock.unix.seconds }), configuration, observers)
+        do {
+            servers = try await Self.listen(
+                try Site(pipeline: pipeline, settings: site, now: { SystemClock.unix.seconds }), configuration,
+                observers, host)
         } catch {
             await pipeline.shutdown()
-            throw CommandFailure(.usage, error.message)
+            throw CommandFailure(.usage, "\(error)")
         }
-        var reload = ServerReload(
-            pipeline: pipeline, servers: servers, passed: configuration.listener.passed, site: site, settings: settings)
-        for await _ in reloads { for line in reload(read) { Console.error(line.text, line.level) } }
-        site.readiness.end()
-        // Load balancers need time to see it. Nothing cancels this task; a second signal ends the program.
-        if configuration.drainSeconds > 0 { try? await Task.sleep(for: .seconds(configuration.drainSeconds)) }
-        let isFinished = await withTaskGroup(of: Bool.self) { group in
-            for server in servers { group.addTask { await server.stop(patience: Self.patience) } }
-            return await group.reduce(true) { $0 && $1 }
-        }
-        if !isFinished, !common.quiet { Console.error("pipectl: stopped before every answer was finished") }
-        if !(await Patience.waits(Self.patience, for: { await pipeline.shutdown() })), !common.quiet {
-            Console.error("pipectl: stopped before everything was stored")
-        }
+        return StartedServer(
+            changes: ServerReload(
+                pipeline: pipeline, servers: servers, passed: configuration.listener.passed, site: site,
+                settings: settings),
+            drainSeconds: configuration.drainSeconds, console: console, read: { read(host.environment) })
     }
 
-    /// Starts listening: for clients, and for operators where they have an address of their own.
-    private static func start(
-        _ site: Site, _ configuration: RunConfiguration, _ observers: RequestObservers
+    /// Starts listening for clients and, if they have a separate address, for operators.
+    private static func listen(
+        _ site: Site, _ configuration: RunConfiguration, _ observers: RequestObservers, _ host: ServerHost
     ) async throws(HTTPServer.StartError) -> [HTTPServer] {
-        let isSecure = configuration.listener.tls != nil
-        let server = try await HTTPServer.start(site, configuration.listener, observers: observers)
+        let console = host.console
+        let server = try await HTTPServer.start(
+            site, configuration.listener, observers: observers, sharesLoops: host.sharesLoops)
         for address in server.addresses {
-            let shown = shown(address, isSecure: isSecure)
-            Console.error("listening on \(shown)", .info)
-            if site.hasPage, case .tcp = address {
-                let what = site.hasFolders ? "see folders and try recipes" : "try recipes"
-                Console.error("\(what) at \(shown)\(site.mountPoint)/", .info)
+            let shown = shown(address)
+            console.error("listening on \(shown)", .info)
+            let query = site.accessTokenInForce.map { "?token=" + $0.text }
+            if site.hasPage || query != nil, case .tcp = address {
+                let what = !site.hasPage ? "ask" : site.hasFolders ? "see folders and try recipes at" : "try recipes at"
+                let address = "\(shown)\(site.mountPoint)/\(query ?? "")"
+                console.tell(LogLine(level: .info, message: "\(what) \(address)", showsToken: true))
             }
         }
         guard let address = configuration.adminListen else { return [server] }
@@ -137,39 +144,40 @@ struct ServeCommand: AsyncParsableCommand {
         listener.passed = []
         listener.isAdministrative = true
         listener.connections = max(1, listener.connections / 4)
-        let operators = try await HTTPServer.start(site, listener, observers: observers)
+        let operators = try await HTTPServer.start(site, listener, observers: observers, sharesLoops: host.sharesLoops)
         for address in operators.addresses {
-            Console.error("listening for operators on \(shown(address, isSecure: isSecure))", .info)
+            console.error("listening for operators on \(shown(address))", .info)
         }
         return [server, operators]
     }
 
-    /// A URL, if there is one.
-    private static func shown(_ address: ListenAddress, isSecure: Bool) -> String {
-        if case .tcp = address { "http\(isSecure ? "s" : "")://\(address)" } else { "\(address)" }
+    /// Returns the URL of a TCP address. Returns other addresses unchanged.
+    private static func shown(_ address: ListenAddress) -> String {
+        if case .tcp = address { "http://\(address)" } else { "\(address)" }
     }
 
-    /// Starts the render workers and logs which sandbox mechanisms are in force, since not every system offers them
-    /// all.
-    private static func prepareWorkers(of pipeline: ImagePipeline) async {
+    /// Starts the render workers and logs which sandbox restrictions are active, since not every system supports all of
+    /// them.
+    private static func prepareWorkers(of pipeline: ImagePipeline, _ console: Console) async {
         do throws(PipelineError) {
-            if let protection = try await pipeline.prepareWorkers() {
-                let isWhole = protection.missing.isEmpty
-                Console.error(
+            if let missing = try await pipeline.prepareWorkers(), let protection = pipeline.workerProtection {
+                let isWhole = missing.isEmpty
+                console.error(
                     (isWhole ? "" : "pipectl: warning: ") + "render workers: \(protection)", isWhole ? .info : .warning)
             } else {
-                Console.error(
+                console.error(
                     "render workers: none (render.isolation is inProcess): a crash in a decoder kills the server")
             }
         } catch {
             // Originals and cached variants can still be served.
-            Console.error("pipectl: rendering is unavailable: \(error.message)", .error)
+            console.error("pipectl: rendering is unavailable: \(error.message)", .error)
         }
     }
 
-    /// The settings as they are now.
-    private func read() -> Settings {
-        var settings = common.collectedSettings(flags: listen.map { [("--listen", "listen", $0)] } ?? [])
+    /// Reads the current settings.
+    private func read(_ environment: [String: String]) -> Settings {
+        var settings = common.collectedSettings(
+            flags: listen.map { [("--listen", "listen", $0)] } ?? [], environment: environment)
         if let folder {
             let path = absolutePath(folder).split(separator: "/").map { PercentText.segment(String($0)) }
             let url = "file:///" + path.joined(separator: "/")
@@ -178,7 +186,8 @@ struct ServeCommand: AsyncParsableCommand {
         return settings
     }
 
-    /// An element for each SIGHUP, or for several that come close together, until SIGINT or SIGTERM requests a stop.
+    /// Returns a sequence with one element per SIGHUP, until SIGINT or SIGTERM requests a stop. Signals in quick
+    /// succession may be combined.
     private static func reloads() -> AsyncStream<Void> {
         let (requests, request) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         Interruption.onReload { request.yield() }

@@ -26,10 +26,9 @@ struct SettingsCommand: ParsableCommand {
         }
     }
 
-    /// The value in force as JSON; a secret that is set is shown as "(secret)".
-    private static func value(_ setting: Setting, _ settings: Settings) -> String {
-        guard setting.isSecret, settings.isSet(setting.key) else { return settings.value(setting.key).json }
-        return JSONText.quoted("(secret)")
+    /// Returns the current value as JSON. A secret that is set is shown as "(secret)".
+    private static func value(_ setting: Setting, _ settings: Settings) -> SettingValue {
+        setting.isSecret && settings.isSet(setting.key) ? .string("(secret)") : settings.value(setting.key)
     }
 
     private static func text(_ setting: Setting, _ settings: Settings) -> String {
@@ -37,19 +36,15 @@ struct SettingsCommand: ParsableCommand {
         let isSet = settings.isSet(setting.key)
         let source = isSet ? "\(origin); default \(setting.fallback.json)" : "default"
         let departure = setting.departure.map { "\n    \($0.text)" } ?? ""
-        return TextTable.plain("\(setting.key) = \(value(setting, settings))") + "  (\(source))\n"
+        return TextTable.plain("\(setting.key) = \(value(setting, settings).json)") + "  (\(source))\n"
             + "    \(setting.kind.expectation): \(setting.reason)\(departure)"
     }
 
     private static func json(_ setting: Setting, _ settings: Settings) -> String {
-        var json = JSONText()
-        json.add("name", setting.key)
-        json.add("type", setting.kind.expectation)
-        json.add("default", raw: setting.fallback.json)
-        json.add("value", raw: value(setting, settings))
-        json.add("origin", settings.origin(setting.key).description)
-        json.add("reason", setting.reason)
-        json.add("otherDefault", setting.departure?.text)
-        return json.closed
+        JSONText([
+            "name": setting.key, "type": setting.kind.expectation, "default": setting.fallback,
+            "value": value(setting, settings), "origin": settings.origin(setting.key).description,
+            "reason": setting.reason, "otherDefault": setting.departure?.text,
+        ]).json
     }
 }

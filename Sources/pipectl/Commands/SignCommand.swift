@@ -30,8 +30,7 @@ struct SignVariant: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() throws {
-        try common.collectedSettings().checkSigned(.variant, recipe: recipe)
-        print(try signing.path("variant", [recipe, source], common))
+        print(try signing.path(.variant, recipe: recipe, source, common))
     }
 }
 
@@ -45,8 +44,7 @@ struct SignOriginal: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() throws {
-        try common.collectedSettings().checkSigned(.original)
-        print(try signing.path("original", [source], common))
+        print(try signing.path(.original, source, common))
     }
 }
 
@@ -60,8 +58,7 @@ struct SignInfo: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() throws {
-        try common.collectedSettings().checkSigned(.info)
-        print(try signing.path("info", [source], common))
+        print(try signing.path(.info, source, common))
     }
 }
 
@@ -73,11 +70,15 @@ struct SigningOptions: ParsableArguments {
             "When the path expires: 90s, 15m, 1h or 7d from now, or Unix seconds.", valueName: "time"))
     var expires: String?
 
-    func path(_ route: String, _ segments: [String], _ common: CommonOptions) throws -> String {
-        let keys = try common.collectedSettings().signingKeys()
-        let key = try Self.chosen(key, among: keys)
+    func path(
+        _ route: ImageRoute, recipe: String? = nil, _ source: String, _ common: CommonOptions
+    ) throws -> String {
+        let settings = common.collectedSettings()
+        try settings.checkSigned(route, recipe: recipe)
+        let key = try Self.chosen(key, among: settings.signingKeys())
         let expiry = try expires.map { try Self.expiry($0, now: SystemClock.unix.seconds) }
-        return key.path(route, segments.map(PercentText.segment), expiry: expiry)
+        let segments = [recipe, source].compactMap(\.self)
+        return key.path(route.rawValue, segments.map(PercentText.segment), expiry: expiry)
     }
 
     static func chosen(_ id: String?, among keys: [SigningKey]) throws(CommandFailure) -> SigningKey {
@@ -91,17 +92,17 @@ struct SigningOptions: ParsableArguments {
         }
         guard let key = keys.first(where: { $0.id == id }) else {
             throw CommandFailure(
-                .usage, keys.isEmpty ? "there is no key `\(id)`" : "no key `\(id)`; there are \(names)")
+                .usage, keys.isEmpty ? "the key `\(id)` does not exist" : "no key `\(id)`; there are \(names)")
         }
         return key
     }
 
-    /// Unix seconds of a time given as a duration from now or as Unix seconds.
+    /// Returns an expiry in Unix seconds. `text` is a duration from now, or Unix seconds.
     static func expiry(_ text: String, now: Double) throws(CommandFailure) -> Int {
         let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
         let unit = text.last.flatMap { units[$0] }
         let digits = unit == nil ? text[...] : text.dropLast()
-        guard (1...11).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+        guard (1...11).contains(digits.utf8.count), digits.utf8.allSatisfy(\.isDigit),
             let number = Int(digits)
         else {
             throw CommandFailure(

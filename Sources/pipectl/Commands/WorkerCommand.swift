@@ -7,7 +7,7 @@ import Variants
 struct WorkerCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "worker",
-        abstract: "Render what batches have put into a queue.",
+        abstract: "Render the items of batches in a queue.",
         discussion: """
             Takes items of `pipectl batch --queue` from a stream on a Redis server, renders them and writes their outputs, to the folder or
             bucket that the batch names; sources and folders are those of this machine. Any number of workers may run. What a worker held
@@ -60,15 +60,15 @@ struct WorkerCommand: AsyncParsableCommand {
                     + "--queue`, to the output of `openssl rand -hex 32`, or give --unsigned")
         }
         configuration.pipeline.fileBounds = bounds.sourceFolders
-        configuration.pipeline.longRenders = .max
-        if !common.collectedSettings().isSet("retries") { configuration.pipeline.fetch.retries = 8 }
-        let limit = (configuration.workers.count ?? RunConfiguration.processors) + 3
+        configuration.pipeline.rendering.longRenders = .max
+        if !common.collectedSettings().isSet("retries") { configuration.pipeline.fetch.maxRetries = 8 }
+        let limit = (configuration.workers.maxConcurrentRenders ?? RunConfiguration.processors) + 3
         let isQuiet = common.quiet
         var onFailure: (@Sendable (String) -> Void)?
         if verbose.isOn, !isQuiet { onFailure = { Console.error("failed: " + $0) } }
         let worker = BatchWorker(connection, batch: batch)
         defer { worker.close() }
-        let done: Int = try await common.withPipeline(configuration, lookupThreads: 4) { [onFailure] pipeline in
+        let done: Int = try await common.withPipeline(configuration, lookups: 4) { [onFailure] pipeline in
             let run = QueueWorker(
                 worker: worker, pipeline: pipeline, bounds: bounds, trust: trust, limit: limit, isOnce: once,
                 onFailure: onFailure)

@@ -1,21 +1,23 @@
+import ImageServer
 import Pipeline
 import PipelineFetching
 import PipelineFleet
 import PipelineSupport
 
-/// Places outside this program that the settings name: files, folders, origins, the bucket and the Redis server.
+/// Checks the external resources that the settings name: files, folders, origins, the bucket and the Redis server.
 extension Examination {
-    /// Returns a finding for each place. An origin, the bucket and the Redis server each get one small request.
+    /// Returns a finding for each resource. Each origin, the bucket and the Redis server receive one small request.
     func places(_ settings: PipelineConfiguration) async -> [Finding] {
         let files = [
             await keyFile,
-            await folder("masks", "mask", settings.masks), await folder("overlays", "overlay", settings.overlays),
+            await folder("masks", "mask", settings.rendering.masks),
+            await folder("overlays", "overlay", settings.rendering.overlays),
         ]
         return files.compactMap { $0 } + (await bases(settings))
             + [await bucket(settings), await fleet(settings)].compactMap { $0 }
     }
 
-    /// The result of looking at one place: what was found, or the error as a lack.
+    /// Returns the result of checking one resource. An error is reported as `lacks`.
     private func look(
         at subject: String, cost: String, remedy: String, _ found: () async throws -> String
     ) async -> Finding {
@@ -46,19 +48,20 @@ extension Examination {
     private func bases(_ settings: PipelineConfiguration) async -> [Finding] {
         var settings = settings
         (settings.cacheFolder, settings.fleet, settings.remote) = (nil, nil, nil)
-        // Whatever answers can be reached.
+        // Any response shows that the origin is reachable.
         settings.acceptedTypes = ["*/*"]
-        (settings.fetch.retries, settings.fetch.totalSeconds) = (0, min(settings.fetch.totalSeconds, 10))
-        // Without a pipeline, the finding on rendering says why.
-        guard !configuration.baseURLs.isEmpty, let pipeline = try? ImagePipeline(settings) else { return [] }
+        settings.fetch.maxRetries = 0
+        settings.fetch.totalTimeout = min(settings.fetch.totalTimeout, .seconds(10))
+        // If no pipeline can be created, the finding about rendering shows the reason.
+        guard !configuration.site.baseURLs.isEmpty, let pipeline = try? ImagePipeline(settings) else { return [] }
         var findings: [Finding] = []
-        for (name, url) in configuration.baseURLs.sorted(by: { $0.key < $1.key }) {
+        for (name, url) in configuration.site.baseURLs.sorted(by: { $0.key < $1.key }) {
             let cost = "the sources `\(name):PATH` cannot be fetched"
-            let remedy = "another URL in baseURLs, or what the error names"
+            let remedy = "another URL in baseURLs, or the remedy in the error"
             findings.append(
                 await look(at: "baseURLs \(name)", cost: cost, remedy: remedy) {
                     if url.hasPrefix("s3:"), let folder = try SourceURL(s3: url, isFolder: true) {
-                        _ = try await pipeline.buckets?.list(folder, limit: 1)
+                        _ = try await pipeline.buckets?.list(folder, after: nil, limit: 1)
                         return "\(folder) can be listed"
                     }
                     guard !url.hasPrefix("file:") else { return url }
@@ -70,7 +73,7 @@ extension Examination {
         return findings
     }
 
-    /// nil without `remote.s3`.
+    /// Checks the bucket. Returns nil if `remote.s3` is not set.
     private func bucket(_ settings: PipelineConfiguration) async -> Finding? {
         guard let remote = settings.remote else { return nil }
         let (store, base) = remote.transport(settings.fetch)
@@ -87,7 +90,7 @@ extension Examination {
         return finding
     }
 
-    /// nil without `fleet.redis`.
+    /// Checks the Redis server. Returns nil if `fleet.redis` is not set.
     private func fleet(_ settings: PipelineConfiguration) async -> Finding? {
         guard let fleet = settings.fleet else { return nil }
         let cost = "purges of other machines do not reach this one"

@@ -4,14 +4,15 @@ import Pipeline
 import PipelineSupport
 import Variants
 
-/// Looks at what the program needs of this machine, with the settings in force: each library, format, lock and limit.
+/// Checks the requirements of the program on this machine with the current settings: libraries, formats, sandbox
+/// restrictions and limits.
 struct Examination {
     let configuration: RunConfiguration
 
     func findings() async throws -> [Finding] {
         let settings = try configuration.pipelineConfiguration()
         return [kernel, machine, openFiles] + (await rendering(settings)) + [cacheFolder(settings)]
-            + fetching + [tls] + (await places(settings))
+            + fetching + (await places(settings))
     }
 
     // MARK: System
@@ -53,7 +54,7 @@ struct Examination {
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
             return .works("open files", "the limit is not known")
         }
-        // The server raises its own limit as far as this.
+        // The server raises its own limit up to the hard limit.
         let most = Int(clamping: limit.rlim_max)
         let needed = FileLimit(files: most, for: configuration).needed(for: configuration.listener.connections)
         guard most < needed else { return .works("open files", "at most \(most)") }
@@ -66,7 +67,7 @@ struct Examination {
 
     // MARK: Rendering
 
-    /// A GIF of one pixel.
+    /// A GIF with one pixel.
     private static let picture: [UInt8] = [
         0x47, 0x49, 0x46, 0x38, 0x39, 0x61, 1, 0, 1, 0, 0x80, 0, 0, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0x2C, 0, 0, 0, 0, 1, 0,
         1, 0, 0,
@@ -78,7 +79,7 @@ struct Examination {
         settings.cacheFolder = nil
         settings.fleet = nil
         settings.remote = nil
-        settings.limits.formats.insert(.gif)
+        settings.rendering.limits.formats.insert(.gif)
         let pipeline: ImagePipeline
         let protection: WorkerProtection?
         do throws(PipelineError) {
@@ -87,21 +88,22 @@ struct Examination {
             return [.fails("libvips", error.message, cost: "nothing is rendered", .renderFailed)]
         }
         do throws(PipelineError) {
-            protection = try await pipeline.prepareWorkers()
+            try await pipeline.prepareWorkers()
+            protection = pipeline.workerProtection
         } catch {
             await pipeline.shutdown()
             return [
                 .fails(
                     error.code == .libraryUnavailable ? "libvips" : "render workers", error.message,
-                    cost: "nothing is rendered; what is cached is still served", .renderFailed)
+                    cost: "no variant can be rendered; cached ones are still served", .renderFailed)
             ]
         }
         let libraries = await pipeline.libraries()
-        var findings = [Finding.works("libraries", libraries.versions), locks(protection)]
+        var findings = [Finding.works("libraries", "\(libraries)"), locks(protection)]
         findings += formats(libraries, settings)
         for format in libraries.written.sorted(by: { $0.rawValue < $1.rawValue }) {
             guard let failure = await renders(format, pipeline) else { continue }
-            // Without workers, this is the first that loads the library.
+            // If there are no workers, this is the first use of the library.
             if failure.state == .fails { findings = [] }
             findings.append(failure)
             if failure.state == .fails { break }
@@ -121,14 +123,14 @@ struct Examination {
         return .lacks(
             "worker locks", "\(protection)",
             cost: "a picture that takes over a decoder is held by the other locks alone",
-            remedy: "what Docker, Podman, Kubernetes and systemd have to permit is in docs/running.md")
+            remedy: "docs/running.md lists the permissions for Docker, Podman, Kubernetes and systemd")
     }
 
     private func formats(_ libraries: RenderLibraries, _ settings: PipelineConfiguration) -> [Finding] {
         func list(_ formats: Set<ImageFormat>) -> String { formats.map(\.rawValue).sorted().joined(separator: " ") }
-        let read = settings.limits.formats.intersection(libraries.read)
+        let read = settings.rendering.limits.formats.intersection(libraries.read)
         var findings = [Finding.works("formats", "reads \(list(read)); writes \(list(libraries.written))")]
-        findings += libraries.missing(decoding: settings.limits.formats).map { sentence in
+        findings += libraries.missing(decoding: settings.rendering.limits.formats).map { sentence in
             let parts = sentence.split(separator: ": ", maxSplits: 1)
             return .lacks(
                 "formats", String(parts[0]),
@@ -139,7 +141,7 @@ struct Examination {
             version: libraries.libheif, formats: read, isTrusted: configuration.trustsHEIF)
         if lines.count > 1 {
             findings.append(
-                // Distributions mend flaws without a new version, so the version alone is no lack.
+                // Distributions fix vulnerabilities without a new version, so an old version alone is only a warning.
                 .warns(
                     "libheif", libraries.libheif ?? "of an unknown version",
                     cost: "a picture can run code in a render worker (GHSA-g89c-p67h-r497); its locks confine it",
@@ -149,12 +151,12 @@ struct Examination {
         return findings
     }
 
-    /// Renders a picture and reads it again; nil if that works.
+    /// Renders a picture and decodes the result. Returns nil if this succeeds.
     private func renders(_ format: ImageFormat, _ pipeline: ImagePipeline) async -> Finding? {
         func failure(_ message: String) -> Finding {
             .lacks(
                 "formats", "a \(format.rawValue) cannot be made: \(message)", cost: "outputs of this format fail",
-                remedy: "another output, or the libraries of the distribution as it has them now")
+                remedy: "another output, or the distribution's current libraries")
         }
         do {
             let recipe = try Recipe("thumbnail:8,\(format.rawValue)")
@@ -206,7 +208,8 @@ struct Examination {
                     remedy: "install libcurl4 (Debian 12) or libcurl4t64 (Debian 13)", .fetchFailed)
             ]
         }
-        // The first is Debian's and curl's own; the others are other distributions'.
+        // The configured file comes first, then the default of Debian and curl, then the defaults of other
+        // distributions.
         let files = [
             configuration.pipeline.fetch.authoritiesFile, "/etc/ssl/certs/ca-certificates.crt",
             "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem",
@@ -221,10 +224,5 @@ struct Examination {
             ]
         }
         return [library, .works("certificates", file)]
-    }
-
-    private var tls: Finding {
-        if HTTPServer.speaksTLS { return .works("TLS", "`serve` speaks TLS and HTTP/2 with server.tls") }
-        return .works("TLS", "not built in: `serve` needs a proxy in front for it (swift build --traits TLS has it)")
     }
 }

@@ -1,25 +1,26 @@
 import Glibc
 import PipelineSupport
 
-/// The kind of file system that a folder is on, by proc(5), `mountinfo`.
+/// The type of the file system that contains a folder, according to `/proc/self/mountinfo` (proc(5)).
 struct FileSystemKind: Sendable, Hashable {
-    /// As mount(8) has it, such as `ext4`.
+    /// The name used by mount(8), for example `ext4`.
     let name: String
 
     /// - Parameters:
-    ///   - folder: an absolute path without symbolic links.
-    ///   - mounts: the text of `/proc/self/mountinfo`.
-    /// - Returns: nil if no mount holds the folder.
+    ///   - folder: An absolute path without symbolic links.
+    ///   - mounts: The content of `/proc/self/mountinfo`.
+    /// - Returns: nil if no mount point contains the folder.
     init?(holding folder: String, mounts: String) {
         var longest = -1
         var name = ""
         for line in mounts.split(separator: "\n") {
-            // `36 35 98:0 /root /mount options [tags] - ext4 source options`; the place has `\040` for a space.
+            // `36 35 98:0 /root /mount options [tags] - ext4 source options`. In the mount point, `\040` represents a
+            // space.
             let parts = line.split(separator: " ")
             guard parts.count > 6, let dash = parts.firstIndex(of: "-"), dash + 1 < parts.count else { continue }
             let place = parts[4].replacing("\\040", with: " ")
             let holds = place == "/" || folder == place || folder.hasPrefix(place + "/")
-            // A later mount on the same place hides the earlier one.
+            // A later mount at the same mount point hides the earlier one.
             guard holds, place.utf8.count >= longest else { continue }
             longest = place.utf8.count
             name = String(parts[dash + 1])
@@ -28,7 +29,7 @@ struct FileSystemKind: Sendable, Hashable {
         self.name = name
     }
 
-    /// What a cache loses there; nil if nothing.
+    /// The disadvantage of this file system for a cache; nil if the file system is suitable.
     var cost: String? {
         switch name {
         case "tmpfs", "ramfs": "the cache takes memory, and is empty after a restart"

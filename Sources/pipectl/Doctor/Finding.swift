@@ -1,19 +1,19 @@
 import PipelineSupport
 
-/// What an examination of the machine finds in one place.
+/// The result of checking one part of the machine.
 struct Finding: Sendable, Hashable {
     enum State: String, Sendable { case works, warns, lacks, fails }
 
-    /// What was looked at, such as `cache folder`.
+    /// The checked part, for example `cache folder`.
     var subject: String
     var state = State.works
-    /// What was found.
+    /// The result of the check.
     var found: String
-    /// What users notice of a lack; nil if nothing lacks.
+    /// The effect of a problem on users; nil if the part works.
     var cost: String?
-    /// What helps.
+    /// How to fix the problem.
     var remedy: String?
-    /// The exit code that a failure leads to.
+    /// The exit code of a failure.
     var exit = ProgramExit.renderFailed
 
     static func works(_ subject: String, _ found: String) -> Finding { Finding(subject: subject, found: found) }
@@ -22,7 +22,7 @@ struct Finding: Sendable, Hashable {
         Finding(subject: subject, state: .lacks, found: found, cost: cost, remedy: remedy)
     }
 
-    /// A risk that does not count as a lack.
+    /// Returns a finding about a risk that is not a missing requirement.
     static func warns(_ subject: String, _ found: String, cost: String, remedy: String) -> Finding {
         Finding(subject: subject, state: .warns, found: found, cost: cost, remedy: remedy)
     }
@@ -33,7 +33,7 @@ struct Finding: Sendable, Hashable {
         Finding(subject: subject, state: .fails, found: found, cost: cost, remedy: remedy, exit: exit)
     }
 
-    /// A few lines for people.
+    /// The finding as human-readable lines.
     var text: String {
         let head = "\(state.rawValue)  \(subject): \(found)"
         let lines = [cost.map { "costs: " + $0 }, remedy.map { "helps: " + $0 }].compactMap { $0 }
@@ -41,16 +41,10 @@ struct Finding: Sendable, Hashable {
     }
 
     var json: String {
-        var json = JSONText()
-        json.add("subject", subject)
-        json.add("state", state.rawValue)
-        json.add("found", found)
-        json.add("cost", cost)
-        json.add("remedy", remedy)
-        return json.closed
+        JSONText(["subject": subject, "state": state.rawValue, "found": found, "cost": cost, "remedy": remedy]).json
     }
 
-    /// The exit code for scripts: of the first failure, else 1 if something lacks.
+    /// Returns the exit code for scripts: the code of the first failure, otherwise 1 if a requirement is missing.
     static func exit(_ findings: [Finding]) -> ProgramExit {
         if let failure = findings.first(where: { $0.state == .fails }) { return failure.exit }
         return findings.contains { $0.state == .lacks } ? .itemsFailed : .done

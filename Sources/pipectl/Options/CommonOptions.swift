@@ -4,7 +4,7 @@ import Pipeline
 import PipelineSupport
 import Variants
 
-/// The options that every command takes, and the settings that result from them.
+/// The options that all commands share, and the settings that result from them.
 struct CommonOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp("Cache folder (default $XDG_CACHE_HOME/image-pipeline).", valueName: "dir"),
@@ -20,45 +20,40 @@ struct CommonOptions: ParsableArguments {
     @Flag(name: .shortAndLong, help: "Print no progress and no summary on stderr.")
     var quiet = false
 
-    /// Rejects `-`, which other programs read as stdin: a source must be a URL or a file, since results are cached
-    /// under its identity.
-    static func checkSource(_ source: String) throws(ValidationError) {
-        guard source == "-" else { return }
-        throw ValidationError(
-            "pictures cannot be read from stdin; give an http(s) URL or a file (for a file named -, write ./-)"
-        )
-    }
-
-    /// The settings in force, whatever is wrong with them: making a configuration of them throws it, with what it finds
-    /// itself.
+    /// Returns the current settings, even if they contain errors. Creating a configuration from them throws these
+    /// errors together with further ones.
     ///
-    /// - Parameter flags: settings given by a command's own flags: flag, setting, value.
-    func collectedSettings(flags: [(flag: String, key: String, value: String)] = []) -> Settings {
+    /// - Parameter flags: Settings given by flags of the command: flag, setting, value.
+    func collectedSettings(
+        flags: [(flag: String, key: String, value: String)] = [], environment: [String: String] = environment()
+    ) -> Settings {
         .collected(
             assignments: assignments, flags: flags + (cache.map { [("--cache", "cache", $0)] } ?? []),
-            environment: Self.environment(), file: config)
+            environment: environment, file: config)
     }
 
-    /// The configuration that the settings lead to in a command other than `serve`.
+    /// Returns the configuration for a command other than `serve`.
     ///
-    /// - Parameter prefixes: only settings whose names begin with one of these.
+    /// - Parameter prefixes: Reads only settings with one of these prefixes.
     func configuration(only prefixes: [String] = [""]) throws(SettingErrors) -> RunConfiguration {
         try collectedSettings().configuration(only: prefixes)
     }
 
-    /// Runs `work` with a pipeline, by default for one request at a time, and shuts it down however `work` ends.
+    /// Runs `work` with a pipeline, by default for one request at a time, and shuts the pipeline down even if `work`
+    /// throws.
     func withPipeline<Value>(
-        _ configuration: RunConfiguration, lookupThreads: Int = 1, _ work: (ImagePipeline) async throws -> Value
+        _ configuration: RunConfiguration, lookups: Int = 1, _ work: (ImagePipeline) async throws -> Value
     ) async throws -> Value {
         var configuration = try configuration.pipelineConfiguration()
-        configuration.lookupThreads = lookupThreads
+        configuration.maxConcurrentLookups = lookups
         let pipeline = try pipeline(configuration)
         let result = await Result(of: { try await work(pipeline) })
         await pipeline.shutdown()
         return try result.get()
     }
 
-    /// A pipeline; an error of the default cache folder says how to choose another.
+    /// Creates a pipeline. If the default cache folder causes an error, the message explains how to choose a different
+    /// folder.
     func pipeline(_ configuration: PipelineConfiguration) throws(PipelineError) -> ImagePipeline {
         do throws(PipelineError) {
             return try ImagePipeline(configuration)
@@ -70,7 +65,7 @@ struct CommonOptions: ParsableArguments {
         }
     }
 
-    private static func environment() -> [String: String] {
+    static func environment() -> [String: String] {
         var result: [String: String] = [:]
         var entry = environ
         while let text = entry.pointee {
@@ -91,7 +86,7 @@ struct VerboseOption: ParsableArguments {
 }
 
 extension Recipe {
-    /// Parses a recipe with the configured presets; an invalid one is a usage error.
+    /// Parses a recipe with the configured presets. An invalid recipe is a usage error.
     init(usage text: String, presets: RecipePresets) throws(CommandFailure) {
         do throws(RecipeError) {
             try self.init(text, presets: presets)
@@ -102,7 +97,7 @@ extension Recipe {
 }
 
 extension ImageFormat {
-    /// Finds one of several formats by its name or a file extension, ignoring case; nil if none matches.
+    /// Finds a format by its name or file extension, case-insensitively. Returns nil if no format matches.
     init?(name: String, among formats: [ImageFormat]) {
         let name = name.lowercased()
         guard let format = formats.first(where: { $0.rawValue == name || $0.fileExtensions.contains(name) }) else {
@@ -113,7 +108,7 @@ extension ImageFormat {
 }
 
 extension PipelineError {
-    /// The error with a hint at what the user probably meant by `source`, if there is one.
+    /// Returns the error with a suggestion of what the user probably meant by `source`, if there is a suggestion.
     func hinting(at source: String) -> PipelineError {
         guard code == .notFound || code == .fetchFailed, let hint = SourceHint.text(for: source) else { return self }
         var error = self

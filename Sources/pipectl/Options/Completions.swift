@@ -1,9 +1,10 @@
 import ArgumentParser
 import Variants
 
-/// What a shell offers while a word is typed, beyond commands and options.
+/// The shell completions of words other than commands and options.
 enum Completions {
-    /// What follows the parser's script for bash, which would break a word at its colons, and end it behind a step.
+    /// Code appended to the parser's script for bash. Without it, bash would split a word at its colons and end the
+    /// word after a step.
     static let bash = """
         COMP_WORDBREAKS="${COMP_WORDBREAKS//[:=]/}"
         __pipectl_whole_words() {
@@ -15,18 +16,18 @@ enum Completions {
         complete -o filenames -F __pipectl_whole_words pipectl
         """
 
-    /// In zsh, what follows a bare colon would be a description.
+    /// Escapes colons for zsh, which would interpret the part after a colon as a description.
     fileprivate static func quoted(_ words: [String]) -> [String] {
         CompletionShell.requesting == .zsh ? words.map { $0.replacing(":", with: "\\:") } : words
     }
 
-    /// The recipe so far with each step and output in place of its last step.
+    /// Returns the recipe so far, with its last step replaced with each matching step and output.
     static func recipes(_ text: String) -> [String] {
         let written = text.lastIndex(of: ",").map { text[...$0] } ?? ""
         return Catalogue.entries.map { written + $0.token }.filter { $0.hasPrefix(text) }
     }
 
-    /// The names of settings, or the values of one that takes certain words.
+    /// Returns the names of settings, or the values of a setting that accepts only certain words.
     static func settings(_ text: String) -> [String] {
         let words: [String]
         if let equals = text.firstIndex(of: "="), let setting = SettingCatalogue.byKey[String(text[..<equals])] {
@@ -44,7 +45,7 @@ extension CompletionKind {
 }
 
 extension SettingKind {
-    /// The words that it takes; empty if it takes anything else.
+    /// The words that this kind accepts. Empty if the kind accepts other values.
     fileprivate var words: [String] {
         switch self {
         case .bool: ["true", "false"]

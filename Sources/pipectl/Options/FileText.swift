@@ -1,12 +1,13 @@
 import PipelineSupport
 import Glibc
 
-/// A file or folder that cannot be read or written. A single-source command whose output fails exits with code 8.
+/// An error about a file or folder that cannot be read or written. A single-source command exits with code 8 if writing
+/// its output fails.
 struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
     var action: String
     var path: String
     var message: String
-    /// `cannot open /x: No such file or directory`.
+    /// The message, for example `cannot open /x: No such file or directory`.
     var description: String { "cannot \(action) \(path): \(message)" }
 
     init(_ action: String, _ path: String, _ message: String) {
@@ -26,12 +27,12 @@ struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 enum FileText {
-    /// Reads a whole file as UTF-8, up to `limit` bytes.
+    /// Reads a complete file as UTF-8, up to `limit` bytes.
     static func read(_ path: String, limit: Int) throws(FileError) -> String {
         String(decoding: try bytes(path, limit: limit), as: UTF8.self)
     }
 
-    /// Reads a whole file, up to `limit` bytes.
+    /// Reads a complete file, up to `limit` bytes.
     static func bytes(_ path: String, limit: Int) throws(FileError) -> [UInt8] {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { throw FileError("open", path) }

@@ -1,9 +1,10 @@
 import Variants
 
-/// Finds the known name that a mistyped one most likely stands for.
+/// Finds the known name that is most similar to a mistyped name.
 enum NearestName {
-    /// The closest of `names` by edit distance, ignoring case and counting a swap of neighbouring letters as one edit;
-    /// nil if even that differs in more than a third of its letters (two are always allowed).
+    /// Returns the name with the smallest edit distance. The comparison is case-insensitive, and swapping two adjacent
+    /// letters counts as one edit. Returns nil if more than a third of the letters differ (two edits are always
+    /// allowed).
     static func of(_ word: String, in names: some Sequence<String>) -> String? {
         let wanted = Array(word.lowercased().utf8.prefix(64))
         var best: (name: String, distance: Int)?
@@ -13,11 +14,11 @@ enum NearestName {
             if found <= max(2, candidate.count / 3), best.map({ found < $0.distance }) ?? true { best = (name, found) }
         }
         if let best { return best.name }
-        // The last component alone ("slots" for "fetch.slots") is many edits away, yet unambiguous enough.
+        // The last component alone ("slots" for "fetch.slots") differs by many edits but is unambiguous enough.
         return names.first { $0.lowercased().hasSuffix("." + word.lowercased()) }
     }
 
-    /// "; did you mean `x`?", or an empty string.
+    /// Returns "; did you mean `x`?", or an empty string if no name is similar.
     static func hint(_ word: String, in names: some Sequence<String>) -> String {
         of(word, in: names).map { "; did you mean `\($0)`?" } ?? ""
     }

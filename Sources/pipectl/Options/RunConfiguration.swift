@@ -5,23 +5,25 @@ import Pipeline
 import PipelineFleet
 import Variants
 
-/// Everything that settings fill (`SettingCatalogue`); its defaults are those of the library's configuration types.
+/// The configuration that the settings fill (`SettingCatalogue`), with the defaults of the library's configuration
+/// types.
 struct RunConfiguration: Sendable {
     enum Isolation: String, Sendable, CaseIterable { case workers, inProcess }
+    enum DamagedOriginals: String, Sendable, CaseIterable { case refuse, accept }
 
     var pipeline: PipelineConfiguration = {
         var pipeline = PipelineConfiguration()
-        // Some seconds of renders on two cores.
-        pipeline.queue = 256
+        // Corresponds to a few seconds of rendering on two cores.
+        pipeline.maxWaiting = 256
         return pipeline
     }()
-    /// The bucket behind the caches; none if it has no name.
+    /// The bucket that serves as the remote cache tier. An empty name means no bucket.
     var remote = RemoteConfiguration(bucket: "")
     var fleet: FleetConfiguration?
     var fleetSeconds = 2.0
-    /// Where the queue of batches is, unless `--queue` names a server.
+    /// The server with the queue of batches, unless `--queue` specifies one.
     var queue: RedisURL?
-    /// Signs the entries of a queue.
+    /// The key that signs queue entries.
     var queueKey: QueueKey?
     var workers = WorkerConfiguration()
     var isolation = Isolation.workers
@@ -29,30 +31,18 @@ struct RunConfiguration: Sendable {
     var stepLimit = Recipe.stepLimit
     var site = ServerConfiguration()
     var listener = ListenerConfiguration()
-    /// The formats that `auto` may choose, best first; nil for those of `render.effort`.
+    /// The formats that `auto` may choose, best first. If nil, they depend on `render.effort`.
     var formats: [ImageFormat]?
-    /// Texts of the recipes that the server makes; empty: all.
+    /// The recipes that the server renders, as strings. If empty, all recipes are rendered.
     var allowedRecipes: [String] = []
-    /// nil to decide by the other settings: on if only this machine can connect, and may have unsigned URLs.
+    /// Whether the page is enabled. If nil, the page is enabled if only this machine can connect and unsigned URLs are
+    /// served.
     var playground: Bool?
-    /// Names of steps that clients may write; empty: all.
-    var recipeSteps: [String] = []
-    var strictSizes = false
-    var keys: [SigningKey] = []
     var keysFile: String?
-    var baseURLs: [String: String] = [:]
-    var followsLinks = false
-    /// Requests a second of one client that miss the caches; 0: no limit.
-    var requestRate = 0.0
+    var freshness = FreshnessSetting()
     var fallback: String?
-    var fallbackStatus: Int?
-    var defaultBase = ""
     var watermark = ""
-    var referrers: [HostPattern] = []
-    var mountPoint = ""
-    var forwardFields: [String] = []
-    var forwardMethods: [String]?
-    /// Where operators come in; nil if they have no address of their own.
+    /// The operators' address; nil if they have no separate address.
     var adminListen: ListenAddress?
     var hasMetrics = true
     var drainSeconds = 0.0
@@ -63,7 +53,12 @@ struct RunConfiguration: Sendable {
 
     static let processors = Int(max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
 
-    /// The budget for originals in memory; that for their records follows it.
+    var damaged: DamagedOriginals {
+        get { pipeline.rendering.limits.acceptsDamaged ? .accept : .refuse }
+        set { pipeline.rendering.limits.acceptsDamaged = newValue == .accept }
+    }
+
+    /// The memory budget for originals. Setting it also sets the budget for their records.
     var memoryOfOriginals: Int {
         get { pipeline.memory.originals }
         set {
@@ -72,40 +67,44 @@ struct RunConfiguration: Sendable {
         }
     }
 
-    /// What `remote.s3` says; the other settings of `remote` stay.
+    /// The part of `remote` that `remote.s3` sets. The other settings of `remote` do not change.
     var bucket: RemoteConfiguration {
-        get { remote }
+        get {
+            var own = RemoteConfiguration(bucket: remote.bucket)
+            (own.prefix, own.store, own.asksInstance) = (remote.prefix, remote.store, remote.asksInstance)
+            return own
+        }
         set {
             (remote.bucket, remote.prefix) = (newValue.bucket, newValue.prefix)
             (remote.store, remote.asksInstance) = (newValue.store, newValue.asksInstance)
         }
     }
 
-    /// The configuration of a pipeline; its workers run this same executable.
-    func pipelineConfiguration() throws(CommandFailure) -> PipelineConfiguration {
+    /// Returns the configuration of a pipeline. Its workers run this executable.
+    func pipelineConfiguration(_ console: Console = .own) throws(CommandFailure) -> PipelineConfiguration {
         var configuration = pipeline
-        configuration.logger = Console.logger
-        configuration.renderThreads = workers.count
+        configuration.logger = console.logger
+        configuration.rendering.maxConcurrentRenders = workers.maxConcurrentRenders
         if !remote.bucket.isEmpty { configuration.remote = remote }
         if var fleet {
-            fleet.seconds = fleetSeconds
+            fleet.trustPeriod = .seconds(fleetSeconds)
             configuration.fleet = fleet
         }
         if isolation == .workers {
             var workers = workers
             workers.executable = "/proc/self/exe"
             do throws(RenderError) { try workers.checkMemory() } catch { throw CommandFailure(.usage, error.message) }
-            configuration.isolation = .workers(workers)
+            configuration.rendering.isolation = .workers(workers)
         }
         for (host, own) in configuration.fetch.hosts where own.isInsecure {
-            Console.error("pipectl: \(host): its certificate is not checked (`hosts`: insecure)")
+            console.error("pipectl: \(host): its certificate is not checked (`hosts`: insecure)")
         }
         for (host, own) in configuration.fetch.hosts {
-            var broken = HostFreshness.Directive.allCases.filter { own.freshness?.ignored.contains($0) == true }
+            var broken = HostFreshness.Directive.allCases.filter { own.freshness.ignored.contains($0) }
                 .map { "`\($0.rawValue)` is ignored" }
-            if let least = own.freshness?.atLeast { broken.append("what it says of less than \(least) s is ignored") }
+            if let least = own.freshness.atLeast { broken.append("what it says of less than \(least) s is ignored") }
             if broken.isEmpty { continue }
-            Console.error("pipectl: \(host): \(broken.joined(separator: ", ")), against HTTP (`hosts`: freshness)")
+            console.error("pipectl: \(host): \(broken.joined(separator: ", ")), against HTTP (`hosts`: freshness)")
         }
         return configuration
     }
@@ -118,16 +117,16 @@ struct RunConfiguration: Sendable {
         }
     }
 
-    /// Checks what every command would meet later.
+    /// Checks settings that would otherwise cause errors later, in every command.
     ///
     /// - Parameters:
-    ///   - prefixes: of the settings that matter.
+    ///   - prefixes: The prefixes of the settings to check.
     func check(_ settings: Settings, _ prefixes: [String], _ errors: inout SettingErrors) {
         if prefixes.contains(where: "presets".hasPrefix) {
             let given = settings.given("presets")
             for (name, fault) in RecipePresets.faults(in: presets, stepLimit: stepLimit) {
                 var fault = fault
-                // It is the preset's name that was parsed, as the only step.
+                // The preset's name was parsed as the only step, so the number of the step is not useful.
                 fault.step = nil
                 errors.add(given.bad(fault.description, member: given.index(of: name)))
             }
@@ -141,23 +140,22 @@ struct RunConfiguration: Sendable {
         }
     }
 
-    /// The configuration of the server, whatever is wrong: what cannot be used is left out.
-    ///
-    /// - Parameter errors: those found so far; further ones are added, also of settings that depend on each other.
+    /// Returns the configuration of the server's site, and adds the errors in the settings to `errors`.
     func serverConfiguration(_ settings: Settings, _ errors: inout SettingErrors) -> ServerConfiguration {
         var site = site
-        // Faulty presets are among the errors.
-        site.formats = formats ?? Negotiation.preferred(pipeline.effort)
-        site.presets = (try? recipePresets()) ?? .none
-        for name in site.freshness.presets.keys.sorted() where presets[name] == nil {
-            errors.add(settings.given("server.cacheControl").bad("there is no preset `\(name)`"), following: "presets")
+        // Invalid presets have already been added to the errors.
+        site.formats = formats ?? Negotiation.preferred(pipeline.rendering.effort)
+        site.presets = try? recipePresets()
+        (site.freshness, site.presetFreshness) = (freshness.rule, freshness.presets)
+        for name in site.presetFreshness.keys.sorted() where presets[name] == nil {
+            errors.add(
+                settings.given("server.cacheControl").bad("the preset `\(name)` does not exist"), following: "presets")
         }
         site.policy = pipeline.policy
         fillAccess(of: &site, settings, &errors)
         fillRecipes(of: &site, settings, &errors)
-        site.forwarded = ForwardedFields(forwardFields)
-        site.methods = methods(site.forwarded, settings, &errors)
-        // Keys that were meant to be there, such as an empty `keysFile`, admit no request.
+        // If a setting for keys is present but empty, for example `keysFile`, the operator intended to use keys.
+        // Unsigned requests are then refused.
         site.signature.servesThisMachine =
             isForThisMachine && !["allowUnsigned", "keys", "keysFile"].contains(where: settings.isSet)
         site.playground =
@@ -171,28 +169,13 @@ struct RunConfiguration: Sendable {
         }
         return site
     }
-
-    private func methods(
-        _ fields: ForwardedFields, _ settings: Settings, _ errors: inout SettingErrors
-    ) -> ForwardedMethods {
-        func read(_ names: [String]?) throws(ForwardedMethods.Refusal) -> ForwardedMethods {
-            try ForwardedMethods(names, fields: fields, isKnown: HTTPServer.reads(method:))
-        }
-        for (index, name) in (forwardMethods ?? []).enumerated() {
-            do throws(ForwardedMethods.Refusal) { _ = try read([name]) } catch {
-                errors.add(settings.given("forwardMethods").bad(error.text, member: index))
-            }
-        }
-        // What is refused is among the errors.
-        return (try? read(forwardMethods)) ?? site.methods
-    }
 }
 
 extension Settings {
-    /// The configuration of `serve`.
+    /// Returns the configuration of `serve`.
     ///
-    /// - Parameter passed: listening sockets that the process was started with.
-    /// - Throws: all that is wrong with the settings.
+    /// - Parameter passed: Listening sockets that were passed to the process at startup.
+    /// - Throws: All errors in the settings.
     func serving(_ passed: [Int32] = []) throws(SettingErrors) -> (RunConfiguration, ServerConfiguration) {
         var errors = errors
         let result = serving(passed, &errors)
@@ -200,17 +183,17 @@ extension Settings {
         return result
     }
 
-    /// Returns the configuration without the settings that are wrong.
+    /// Returns the configuration without the invalid settings.
     ///
-    /// - Parameter errors: those found so far; further ones are added.
+    /// - Parameter errors: The errors found so far. Further errors are added.
     func serving(
         _ passed: [Int32], _ errors: inout SettingErrors
     ) -> (RunConfiguration, ServerConfiguration) {
         var configuration = configuration(serves: true, &errors)
         configuration.listener.passed = passed
-        // An eighth of what there is, and so much that one address may hold one of the longest originals, which gets three
-        // quarters of its quarter.
-        let longest = min(configuration.pipeline.limits.bytes, 1 << 40)
+        // An eighth of the machine's memory, but at least enough for one address to hold one of the longest originals.
+        // An address may use a quarter of this budget, and large bodies three quarters of that.
+        let longest = min(configuration.pipeline.rendering.limits.bytes, 1 << 40)
         configuration.listener.answerBytes = max(MachineMemory.bytes / 8, 6 * longest)
         return (configuration, configuration.serverConfiguration(self, &errors))
     }

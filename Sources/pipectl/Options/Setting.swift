@@ -1,13 +1,13 @@
 import PipelineSupport
 
-/// One setting: its name, the place in the configuration that it fills, the values it takes, and the reason for its
-/// default. The default is the configuration's own, so that library and command share it.
+/// A setting: its name, the property in the configuration that it fills, the values that it accepts, and the reason for
+/// its default. The default is taken from the configuration, so the library and the command share it.
 struct Setting: Sendable {
-    /// A default of `pipectl` that is not the library's, or of some of its commands.
+    /// A default that differs from the library's default in `pipectl` or in some of its commands.
     struct Departure: Sendable {
-        /// The other default, where it applies, and why.
+        /// The different default, where it applies, and the reason.
         var text: String
-        /// Applied in all commands but `serve`, unless the setting is set.
+        /// Applied in all commands except `serve`, unless the setting is set.
         var fill: (@Sendable (inout RunConfiguration) -> Void)?
     }
 
@@ -22,7 +22,7 @@ struct Setting: Sendable {
 
     /// Declares a setting that fills the property at `path`.
     ///
-    /// - Parameter unlessServing: the default of all commands but `serve`, and why it differs.
+    /// - Parameter unlessServing: The default in all commands except `serve`, and the reason for the difference.
     init<Value: Sendable>(
         _ key: String, _ path: any WritableKeyPath<RunConfiguration, Value> & Sendable, _ form: SettingForm<Value>,
         _ reason: String, isSecret: Bool = false, unlessServing: OtherDefault<Value>? = nil,
@@ -43,12 +43,15 @@ struct Setting: Sendable {
         fill = { (given, configuration) throws(SettingErrors) in configuration[keyPath: path] = try form.read(given) }
     }
 
-    /// The default, as the table of settings shows it.
+    /// The default, as shown in the table of settings.
     var fallback: SettingValue { value(Self.defaults) }
     private static let defaults = RunConfiguration()
 
-    /// `fetch.perHost` → `PIPECTL_FETCH_PER_HOST`, `baseURLs` → `PIPECTL_BASE_URLS`.
-    var environmentName: String {
+    /// The name of the environment variable: `fetch.perHost` → `PIPECTL_FETCH_PER_HOST`, `baseURLs` →
+    /// `PIPECTL_BASE_URLS`.
+    var environmentName: String { Self.environmentName(of: key) }
+
+    static func environmentName(of key: String) -> String {
         var name = "PIPECTL_"
         var isWordEnd = false
         for character in key {
@@ -64,10 +67,10 @@ struct Setting: Sendable {
     }
 }
 
-/// A default of all commands but `serve`.
+/// A default in all commands except `serve`.
 struct OtherDefault<Value: Sendable>: Sendable {
     var value: Value
-    /// The value in the table of settings, if it is not the same on every machine.
+    /// The description in the table of settings, if the value depends on the machine.
     var words: String?
     var reason: String
 
@@ -78,19 +81,24 @@ struct OtherDefault<Value: Sendable>: Sendable {
     }
 }
 
-/// A setting that was set: its value, of the setting's kind, and where it is from.
+/// A setting with a value of the setting's kind and the origin of the value.
 struct GivenSetting {
     let key: String
-    let entry: Settings.Entry
+    var entry: Settings.Entry
     let environment: [String: String]
-    /// The folder whose file system shares are of.
+    /// A folder on the file system to which percentages refer.
     var cacheFolder = ""
+    /// The names of the members that lead to the value, if the value is in a map.
+    var path: [String] = []
 
     var value: SettingValue { entry.value }
 
-    /// - Parameter member: the position of the element or member that is at fault, whose line is then named.
+    /// Returns an error about the value.
+    ///
+    /// - Parameter member: The position of the invalid element or member. The error includes its line.
     func bad(_ problem: String, member: Int? = nil) -> SettingErrors {
-        SettingErrors(SettingError(.badValue, origin(of: member), "`\(key)`: \(problem)", key: key))
+        let place = "`\(key)`: " + path.map { "\($0): " }.joined()
+        return SettingErrors(SettingError(.badValue, origin(of: member), place + problem, key: key))
     }
 
     func origin(of member: Int?) -> SettingOrigin {
@@ -100,31 +108,45 @@ struct GivenSetting {
         return .file(path, line: entry.lines[member])
     }
 
-    /// The position of a member of a map.
+    /// Returns the position of a member in a map.
     func index(of name: String) -> Int? {
         guard case .object(let members) = value else { return nil }
         return members.lastIndex { $0.name == name }
     }
 
-    /// What `read` makes of each text of a list. Each that it refuses is an error of its own.
+    /// Returns the result of `read` for each string in a list. Each invalid element is reported as a separate error.
     func each<Element>(_ read: (String) throws(SettingErrors) -> Element) throws(SettingErrors) -> [Element] {
         var elements: [Element] = []
         var errors = SettingErrors()
-        for (index, text) in texts.enumerated() {
-            errors.collect(at: origin(of: index)) { () throws(SettingErrors) in elements.append(try read(text)) }
+        guard case .list(let values) = value else { return [] }
+        for (index, value) in values.enumerated() {
+            errors.collect(at: origin(of: index)) { () throws(SettingErrors) in
+                guard case .string(let text) = value else {
+                    throw bad("an element is \(value.kindName); expected text", member: index)
+                }
+                elements.append(try read(text))
+            }
         }
         try errors.check()
         return elements
     }
 
-    /// Calls `read` for each member of a map. Each that it refuses is an error of its own.
-    func eachMember(_ read: (SettingMember) throws(SettingErrors) -> Void) throws(SettingErrors) {
+    /// Calls `read` with each member of a map. Each invalid member is reported as a separate error.
+    func eachMember(_ read: (String, GivenSetting) throws(SettingErrors) -> Void) throws(SettingErrors) {
         guard case .object(let members) = value else { return }
         var errors = SettingErrors()
         for (index, member) in members.enumerated() {
-            errors.collect(at: origin(of: index)) { () throws(SettingErrors) in try read(member) }
+            var inner = self
+            inner.entry = Settings.Entry(value: member.value, origin: origin(of: index))
+            inner.path.append(member.name)
+            errors.collect(at: inner.entry.origin) { () throws(SettingErrors) in try read(member.name, inner) }
         }
         try errors.check()
+    }
+
+    /// Returns the value, or the value of a member, if it is a string.
+    func text(_ member: String? = nil) -> String? {
+        if case .string(let text)? = member.map({ value[$0] }) ?? value { text } else { nil }
     }
 
     var texts: [String] {
@@ -132,7 +154,8 @@ struct GivenSetting {
         return values.compactMap { if case .string(let text) = $0 { text } else { nil } }
     }
 
-    /// Resolves a path: `~/` is the home folder; a relative path in a settings file is relative to that file's folder.
+    /// Resolves a path. `~/` is the home folder. A relative path in a settings file is relative to the folder of that
+    /// file.
     func resolved(_ path: String) -> String {
         if path.hasPrefix("~/"), let home = environment["HOME"], !home.isEmpty {
             return home.belowHome(path.dropFirst())
@@ -143,7 +166,7 @@ struct GivenSetting {
 }
 
 extension String {
-    /// A path below this home folder, which for users of containers is often `/`.
+    /// Returns a path in this home folder, which is often `/` in containers.
     func belowHome(_ path: some StringProtocol) -> String { (hasSuffix("/") ? String(dropLast()) : self) + path }
 
     /// Resolves a path written in a file against that file's folder.

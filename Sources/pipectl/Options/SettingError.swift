@@ -1,6 +1,6 @@
-/// Where the value of a setting came from; every error about the setting names it.
+/// The origin of a setting's value, which is part of every error about the setting.
 enum SettingOrigin: Sendable, Hashable, CustomStringConvertible {
-    /// - position: among the flags given, from 0.
+    /// `position` is the index among the given flags, from 0.
     case flag(String, position: Int)
     case environment(String)
     case file(String, line: Int?)
@@ -16,7 +16,7 @@ enum SettingOrigin: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// One thing that is wrong with the settings. They are thrown as `SettingErrors`.
+/// An error in the settings. Errors are thrown together as `SettingErrors`.
 struct SettingError: Sendable, Hashable, CustomStringConvertible {
     enum Code: String, Sendable {
         case unknownKey
@@ -30,12 +30,12 @@ struct SettingError: Sendable, Hashable, CustomStringConvertible {
     var code: Code
     var origin: SettingOrigin
     var message: String
-    /// The setting; nil for an unknown one.
+    /// The name of the setting; nil if the setting is unknown.
     var key: String?
-    /// Whether it follows from several settings, or from a file that one of them names.
+    /// Whether the error results from several settings, or from a file that a setting names.
     var isCombined = false
 
-    /// Names the origin, except where the setting has its default.
+    /// The message, preceded by the origin unless the setting has its default.
     var description: String { origin == .builtIn ? message : "\(origin): \(message)" }
 
     init(_ code: Code, _ origin: SettingOrigin, _ message: String, key: String? = nil) {
@@ -45,7 +45,7 @@ struct SettingError: Sendable, Hashable, CustomStringConvertible {
         self.key = key
     }
 
-    /// What errors are ordered by.
+    /// The sort key of the error.
     var place: (group: Int, number: Int, name: String) {
         if isCombined { return (3, 0, "") }
         switch origin {

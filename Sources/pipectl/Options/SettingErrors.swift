@@ -1,19 +1,19 @@
-/// Everything that is wrong with the settings of a run, so that one start shows all that is to be mended; the program
-/// exits with code 2. It collects, too: what reads settings adds to one of these and goes on.
+/// All errors in the settings of a run, so that one attempt shows all of them. The program exits with code 2. Functions
+/// that read settings add errors and continue.
 struct SettingErrors: Error, Sendable, Hashable, CustomStringConvertible {
-    /// In the order they were found.
+    /// The errors in the order in which they were found.
     private var found: [SettingError] = []
-    /// Whether the settings file could not be read: what it sets is not known.
+    /// Whether the settings file could not be read, so that its settings are unknown.
     private(set) var lacksFile = false
 
-    /// Lines that are shown at most: a file of another kind may have an error on each of its lines.
+    /// The maximum number of lines that are shown. A file of a different kind may have an error on each of its lines.
     static let limit = 50
 
     init(_ errors: SettingError...) { add(errors) }
 
     var isEmpty: Bool { found.isEmpty }
 
-    /// By source: those of the file by line, of the environment, of flags, and those that several settings make together.
+    /// The errors sorted by origin: the file by line, the environment, flags, and combinations of settings.
     var all: [SettingError] {
         found.enumerated().sorted { a, b in
             let (place, other) = (a.element.place, b.element.place)
@@ -28,7 +28,7 @@ struct SettingErrors: Error, Sendable, Hashable, CustomStringConvertible {
 
     var description: String { lines.joined(separator: "\n") }
 
-    /// Whether a setting has an error, or may be set otherwise than is known, so that what follows from it says nothing.
+    /// Whether a setting has an error or may have an unknown value, so that checks that depend on it are meaningless.
     func concern(_ keys: String...) -> Bool { lacksFile || found.contains { $0.key.map(keys.contains) == true } }
 
     mutating func add(_ errors: [SettingError]) {
@@ -36,7 +36,7 @@ struct SettingErrors: Error, Sendable, Hashable, CustomStringConvertible {
         if errors.contains(where: { $0.code == .badFile }) { lacksFile = true }
     }
 
-    /// - Parameter origin: a more precise one than theirs.
+    /// - Parameter origin: A more precise origin than the origin of the errors.
     mutating func add(_ errors: SettingErrors, at origin: SettingOrigin? = nil) {
         add(
             errors.found.map { error in
@@ -50,7 +50,7 @@ struct SettingErrors: Error, Sendable, Hashable, CustomStringConvertible {
         do throws(SettingErrors) { try work() } catch { add(error, at: origin) }
     }
 
-    /// Adds an error that follows from several settings, unless one of these has an error of its own.
+    /// Adds an error that results from several settings, unless one of these settings already has an error.
     mutating func add(_ error: @autoclosure () -> SettingErrors, following keys: String...) {
         guard !lacksFile, !found.contains(where: { $0.key.map(keys.contains) == true }) else { return }
         found += error().found.map { error in

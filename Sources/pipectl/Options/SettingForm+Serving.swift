@@ -1,165 +1,147 @@
-import Variants
-import PipelineSupport
-import Glibc
 import ImageServer
 import ImageServerNIO
+import Pipeline
+import PipelineSupport
+import Variants
 
-extension SettingForm where Value == TLSFiles? {
-    /// A map of two paths; both files must be there.
-    static var tlsFiles: Self {
+extension SettingForm {
+    static func proxies() -> Self where Value == TrustedProxies {
+        .list(
+            { (texts) throws(TrustedProxies.Malformed) in try TrustedProxies(texts) },
+            problem: { "`\($0.text)` is not an address, a CIDR block or `unix`" }, write: \.texts)
+    }
+
+    static func origins() -> Self where Value == [String] {
+        .list(of: .text.checked(by: { (text) throws(InvalidSetting) in try CrossOriginRule([text]) }))
+    }
+
+    static func outputs() -> Self where Value == OutputDefaults {
+        .list(
+            { (texts) throws(RecipeError) in try OutputDefaults(texts) }, problem: \.description, write: \.texts)
+    }
+
+    /// Route names. Nil is written as all routes.
+    static func routes() -> Self where Value == Set<ImageRoute>? {
+        SettingForm<Set<ImageRoute>>.words().converted(back: { $0 ?? Set(ImageRoute.allCases) }) {
+            (given, routes) throws(SettingErrors) in
+            if routes.isEmpty { throw given.bad("takes at least one of variant, original, info") }
+            return routes
+        }
+    }
+
+    static func addedFields() -> Self where Value == [String: String] {
+        .texts().checked(by: AddedFields.init)
+    }
+
+    static func clientFreshness() -> Self where Value == FreshnessSetting {
+        .map(
+            FreshnessSetting(),
+            SettingForm<ClientFreshness>.parts.map { SettingPart($0, within: \.own) }
+                + [SettingPart("presets", \.presets, .named(.rule))],
+            finish: { (given, freshness) throws(SettingErrors) in try given.check(freshness.rule) })
+    }
+
+    /// Page patterns. An empty list means nil.
+    static func referrers() -> Self where Value == [String]? {
+        SettingForm<[String]>.list(
+            of: .text.checked(by: { (text) throws(InvalidSetting) in try ReferrerRule([text]) })
+        ).converted(back: { $0 ?? [] }) { $1.isEmpty ? nil : $1 }
+    }
+
+    /// Requests per second. 0 means nil.
+    static func rate() -> Self where Value == RateLimit? {
+        SettingForm<Double>.number(0...1e9).converted(back: { $0?.rate ?? 0 }) { $1 > 0 ? RateLimit(rate: $1) : nil }
+    }
+
+    /// Names of recipe steps. An empty list means nil.
+    static func steps() -> Self where Value == Set<String>? {
+        let names = Catalogue.listedNames
+        return SettingForm<[String]>.list(
+            of: .text.checked {
+                names.contains($0) ? nil : "`\($0)` is not a step" + NearestName.hint($0, in: names)
+            }
+        ).converted(back: { $0?.sorted() ?? [] }) { $1.isEmpty ? nil : Set($1) }
+    }
+
+    static func methods() -> Self where Value == [String] {
+        .list(of: .text.checked { ForwardedMethods.fault(of: $0, isKnown: HTTPServer.reads(method:)) })
+    }
+
+    /// Recipe steps that may follow a preset.
+    static func suffixes() -> Self where Value == [String] {
+        .list(
+            of: .text.checked { step in
+                // `dpr` is an error unless a step that it changes follows.
+                do throws(RecipeError) { _ = try Recipe(step.hasPrefix("dpr") ? step + ",thumbnail:64" : step) } catch {
+                    return "`\(step)`: \(error.description)"
+                }
+                return nil
+            })
+    }
+
+    /// A path without a trailing slash, or an empty string.
+    static func mountPoint() -> Self where Value == String {
+        text.checked { ServerConfiguration.fault(ofMountPoint: $0) }
+    }
+
+    /// The status of responses with the fallback picture. 0 means the status of the error.
+    static func fallbackStatus() -> Self where Value == Int {
+        integer(0...599).checked { $0 == 0 ? nil : FallbackPicture.fault(ofStatus: $0) }
+    }
+
+    /// Edge lengths in pixels, or true for the usual lengths.
+    static func sizeSteps() -> Self where Value == [Int] {
         Self(
-            kind: .map,
-            read: { (given) throws(SettingErrors) in
-                guard given.value != .object([]) else { return nil }
-                var paths: [String: String] = [:]
-                try given.eachMember { (member) throws(SettingErrors) in
-                    guard ["certificate", "key"].contains(member.name) else {
-                        throw given.unknown(member.name, of: ["certificate", "key"])
-                    }
-                    guard case .string(let path) = member.value, !path.isEmpty else {
-                        throw given.bad("`\(member.name)` is \(member.value.kindName); expected the path of a PEM file")
-                    }
-                    let resolved = given.resolved(path)
-                    guard access(resolved, R_OK) == 0 else {
-                        throw given.bad("`\(member.name)`: \(resolved): \(String(cString: strerror(errno)))")
-                    }
-                    paths[member.name] = resolved
+            kind: .either([.bool, .integers(1...8192)]),
+            read: { given in
+                switch given.value {
+                case .bool(true): return RecipeRules.usualSizes
+                case .list(let values): return values.compactMap { if case .int(let edge) = $0 { edge } else { nil } }
+                default: return []
                 }
-                guard let certificate = paths["certificate"], let key = paths["key"] else {
-                    throw given.bad("both `certificate` and `key` are needed")
-                }
-                return TLSFiles(certificate: certificate, key: key)
             },
-            write: { files in
-                .object(
-                    files.map {
-                        [
-                            SettingMember(name: "certificate", value: .string($0.certificate)),
-                            SettingMember(name: "key", value: .string($0.key)),
-                        ]
-                    } ?? [])
+            write: { edges in
+                if edges.isEmpty { return .bool(false) }
+                return edges == RecipeRules.usualSizes ? .bool(true) : .list(edges.map { .int($0) })
             })
     }
 }
 
-extension SettingForm where Value == TrustedProxies {
-    static var proxies: Self {
-        Self(
-            kind: .list,
-            read: { (given) throws(SettingErrors) in
-                func read(_ texts: [String]) throws(SettingErrors) -> TrustedProxies {
-                    do throws(TrustedProxies.Malformed) { return try TrustedProxies(texts) } catch {
-                        throw given.bad("`\(error.text)` is not an address, a CIDR block or `unix`")
-                    }
-                }
-                _ = try given.each { text throws(SettingErrors) in try read([text]) }
-                return try read(given.texts)
-            }, write: { .list($0.texts.map { .string($0) }) })
+/// The value of the `server.cacheControl` setting.
+struct FreshnessSetting: Hashable, Sendable {
+    var rule: ClientFreshness?
+    var presets: [String: ClientFreshness] = [:]
+
+    fileprivate var own: ClientFreshness {
+        get { rule ?? .unset }
+        set { rule = newValue }
     }
 }
 
-extension SettingForm where Value == CrossOriginRule {
-    static var origins: Self {
-        Self(
-            kind: .list,
-            read: { (given) throws(SettingErrors) in
-                func read(_ texts: [String]) throws(SettingErrors) -> CrossOriginRule {
-                    do throws(CrossOriginRule.Malformed) { return try CrossOriginRule(texts) } catch {
-                        throw given.bad("`\(error.text)` is not an origin such as https://example.org, nor *")
-                    }
-                }
-                _ = try given.each { text throws(SettingErrors) in try read([text]) }
-                return try read(given.texts)
-            }, write: { .list($0.texts.map { .string($0) }) })
-    }
-}
-
-extension SettingForm where Value == Set<ImageRoute>? {
-    /// Routes by name. Nil is written as all routes.
-    static var routes: Self {
-        Self(
-            kind: .list,
-            read: { (given) throws(SettingErrors) in
-                let routes = given.texts.compactMap(ImageRoute.init)
-                if !routes.isEmpty, routes.count == given.texts.count { return Set(routes) }
-                throw given.bad("takes at least one of variant, original and info, not \(given.value.json)")
-            },
-            write: { routes in
-                .list(ImageRoute.allCases.filter { routes?.contains($0) != false }.map { .string($0.rawValue) })
-            })
-    }
-}
-
-extension SettingForm where Value == AddedFields {
-    static var addedFields: Self {
-        let texts = SettingForm<[String: String]>.texts
-        return Self(
-            kind: .map,
-            read: { (given) throws(SettingErrors) in
-                let fields = try texts.read(given)
-                do throws(AddedFields.Refusal) { return try AddedFields(fields) } catch { throw given.bad(error.text) }
-            }, write: { texts.write($0.texts) })
-    }
-}
-
-extension SettingForm where Value == OutputDefaults {
-    static var outputs: Self {
-        Self(
-            kind: .list,
-            read: { (given) throws(SettingErrors) in
-                do throws(RecipeError) { return try OutputDefaults(given.texts) } catch {
-                    throw given.bad(error.description)
-                }
-            }, write: { .list($0.texts.map { .string($0) }) })
-    }
+extension ClientFreshness {
+    /// A rule with an unset `maxAge`.
+    fileprivate static let unset = ClientFreshness(maxAge: .seconds(-1))
 }
 
 extension SettingForm where Value == ClientFreshness {
-    static var clientFreshness: Self {
-        Self(
-            kind: .map, read: { (given) throws(SettingErrors) in try given.clientFreshness() },
-            write: { freshness in
-                let presets = freshness.presets.sorted { $0.key < $1.key }
-                    .map { SettingMember(name: $0.key, value: .object(shown($0.value))) }
-                return .object(
-                    (freshness.rule.map(shown) ?? [])
-                        + (presets.isEmpty ? [] : [SettingMember(name: "presets", value: .object(presets))]))
-            })
+    fileprivate static var parts: [SettingPart<Value>] {
+        let seconds = SettingForm<Int>.integer(0...Int.max).converted(back: { Int($0.components.seconds) }) {
+            Duration.seconds($1)
+        }
+        return [
+            SettingPart("maxAge", \.maxAge, seconds),
+            SettingPart("staleWhileRevalidate", \.staleWhileRevalidate, seconds),
+            SettingPart("immutable", \.isImmutable, .bool),
+        ]
     }
 
-    private static func shown(_ rule: ClientFreshness.Rule) -> [SettingMember] {
-        [
-            SettingMember(name: "maxAge", value: .int(rule.maxAge)),
-            SettingMember(name: "staleWhileRevalidate", value: .int(rule.staleWhileRevalidate)),
-            SettingMember(name: "immutable", value: .bool(rule.isImmutable)),
-        ]
+    fileprivate static var rule: Self {
+        .map(.unset, parts) { (given, rule) throws(SettingErrors) in try given.check(rule) }
     }
 }
 
 extension GivenSetting {
-    fileprivate func clientFreshness() throws(SettingErrors) -> ClientFreshness {
-        var (freshness, own): (ClientFreshness, [SettingMember]) = (ClientFreshness(), [])
-        try eachMember { (member) throws(SettingErrors) in
-            guard member.name == "presets", case .object(let named) = member.value else { return own.append(member) }
-            for preset in named { freshness.presets[preset.name] = try rule(preset.value, "presets.\(preset.name): ") }
-        }
-        if !own.isEmpty { freshness.rule = try rule(.object(own), "") }
-        return freshness
-    }
-
-    private func rule(_ value: SettingValue, _ place: String) throws(SettingErrors) -> ClientFreshness.Rule {
-        var rule = ClientFreshness.Rule(maxAge: -1)
-        guard case .object(let members) = value else { throw bad("\(place)expected a map") }
-        for member in members {
-            switch (member.name, member.value) {
-            case ("maxAge", .int(let seconds)) where seconds >= 0: rule.maxAge = seconds
-            case ("staleWhileRevalidate", .int(let seconds)) where seconds >= 0: rule.staleWhileRevalidate = seconds
-            case ("immutable", .bool(let isImmutable)): rule.isImmutable = isImmutable
-            default:
-                throw bad("\(place)`\(member.name)`: expected maxAge, staleWhileRevalidate, immutable, presets")
-            }
-        }
-        guard rule.maxAge >= 0 else { throw bad("\(place)`maxAge` is needed") }
-        return rule
+    fileprivate func check(_ rule: ClientFreshness?) throws(SettingErrors) {
+        if let rule, rule.maxAge < .zero { throw bad("`maxAge` is needed") }
     }
 }

@@ -4,16 +4,18 @@ indirect enum SettingKind: Sendable {
     case bool
     case integer(ClosedRange<Int>)
     case number(ClosedRange<Double>)
-    /// A number of bytes or a share (`512MB`, `10%`).
+    /// A number of bytes or a percentage (`512MB`, `10%`).
     case size
     case text
     case choice([String])
     case list
-    /// A list of whole numbers.
+    /// A list of integers.
     case integers(ClosedRange<Int>)
-    /// A map with names that the user chooses; set as a whole.
-    case map
-    /// Any of these; the first that accepts the value wins.
+    /// A map with members of these names, which can only be set as a unit.
+    case map([String])
+    /// A map with user-defined names and values of one kind, which can only be set as a unit.
+    case names(SettingKind)
+    /// Any of these kinds. The first kind that accepts the value is used.
     case either([SettingKind])
 
     /// A description of the accepted values, for error messages and the table of settings.
@@ -33,12 +35,15 @@ indirect enum SettingKind: Sendable {
         case .choice(let words): return words.joined(separator: ", ")
         case .list: return "a list"
         case .integers(let range): return "a list of whole numbers from \(range.lowerBound) to \(range.upperBound)"
-        case .map: return "a map"
+        case .map(let names): return "a map of " + names.joined(separator: ", ")
+        case .names(let kind):
+            guard case .map = kind else { return "a map" }
+            return "a map from names to " + kind.expectation
         case .either(let kinds): return kinds.map(\.expectation).joined(separator: ", or ")
         }
     }
 
-    /// Whether its lists are of numbers.
+    /// Whether lists of this kind contain numbers.
     var holdsNumbers: Bool {
         switch self {
         case .integers: true
@@ -47,10 +52,19 @@ indirect enum SettingKind: Sendable {
         }
     }
 
-    /// The value in the form this kind stores; nil if the kind does not accept it.
+    /// Returns a description of an unacceptable value for an error message. Shows a number if it cannot be part of a
+    /// secret.
+    func shown(_ value: SettingValue) -> String {
+        if case .text = self { return value.kindName }
+        return value.kindName == "a number" ? value.json : value.kindName
+    }
+
+    /// Returns the value in the form in which this kind stores it, or nil if this kind does not accept the value.
     func accept(_ value: SettingValue) -> SettingValue? {
         switch (self, value) {
-        case (.bool, .bool), (.text, .string), (.list, .list), (.map, .object): return value
+        case (.bool, .bool), (.text, .string), (.list, .list), (.map, .object),
+            (.names, .object):
+            return value
         case (.integer(let range), .int(let number)): return range.contains(number) ? value : nil
         case (.integer, .double(let number)):
             guard let whole = Int(exactly: number) else { return nil }
@@ -74,7 +88,7 @@ indirect enum SettingKind: Sendable {
         }
     }
 
-    /// Parses the text of a flag or environment variable: JSON, or a bare word; a list also as `a,b,c`.
+    /// Parses the value of a flag or environment variable: JSON, or a bare word. A list can also be written as `a,b,c`.
     func read(_ raw: String) -> SettingValue? {
         switch self {
         case .text:
@@ -93,7 +107,7 @@ indirect enum SettingKind: Sendable {
         case .either(let kinds):
             for kind in kinds { if let value = kind.read(raw) { return value } }
             return nil
-        case .bool, .integer, .number, .map:
+        case .bool, .integer, .number, .map, .names:
             return (try? JSONParser.parse(raw)).flatMap { accept($0) }
         }
     }

@@ -1,18 +1,18 @@
 import PipelineSupport
 
-/// A size in bytes, or a share of the total memory or disk (`10%`).
+/// A size in bytes, or a percentage of the total memory or disk space (`10%`).
 enum SettingSize: Sendable, Hashable {
     case bytes(Int)
     case share(Double)
 
-    /// Units by lower-case name: those with an `i` are powers of 1024, the others powers of 1000.
+    /// Units by lowercase name. Units with an `i` are powers of 1024, the others powers of 1000.
     private static let units: [(name: String, factor: Double)] = [
         ("", 1), ("b", 1), ("k", 1e3), ("kb", 1e3), ("m", 1e6), ("mb", 1e6), ("g", 1e9), ("gb", 1e9), ("t", 1e12),
         ("tb", 1e12), ("kib", 1024), ("mib", 1_048_576), ("gib", 1_073_741_824), ("tib", 1_099_511_627_776),
     ]
 
-    /// Parses `512MB`, `1.5 GiB`, `4096`, `10%`; nil if the text is not a size, or is negative, above 100 % or above
-    /// 2⁶² bytes.
+    /// Parses `512MB`, `1.5 GiB`, `4096` or `10%`. Returns nil if the string is not a size, or if the size is negative,
+    /// above 100% or above 2⁶² bytes.
     init?(_ text: String) {
         let digits = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         guard let first = digits.first, first != ".", digits.last != ".", let number = Double(digits) else {
@@ -31,7 +31,7 @@ enum SettingSize: Sendable, Hashable {
         self = .bytes(Int((number * factor).rounded()))
     }
 
-    /// The size in bytes; a share is taken of `total`, which is only then evaluated.
+    /// Returns the size in bytes. `total` is evaluated only if the size is a percentage.
     func bytes(of total: @autoclosure () -> Int) -> Int {
         switch self {
         case .bytes(let count): count
@@ -39,7 +39,7 @@ enum SettingSize: Sendable, Hashable {
         }
     }
 
-    /// A number of bytes as a setting: in the largest unit of which it is a whole multiple.
+    /// Returns a number of bytes as a setting, in the largest unit that divides it.
     static func text(_ bytes: Int) -> String {
         let units = [
             ("GB", 1_000_000_000), ("GiB", 1 << 30), ("MB", 1_000_000), ("MiB", 1 << 20), ("KiB", 1024), ("kB", 1000),

@@ -1,11 +1,11 @@
 import PipelineSupport
 
-/// The value of a setting, as JSON has it.
+/// The value of a setting, as a JSON value.
 typealias SettingValue = JSONValue
 typealias SettingMember = JSONValue.Member
 
 extension JSONValue {
-    /// The member of an object; nil for other values and missing names.
+    /// The member of an object; nil if the value is not an object or the member is missing.
     subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.last { $0.name == name }?.value

@@ -3,42 +3,31 @@ import Glibc
 import Pipeline
 import Variants
 
-/// The settings of one run: a flag overrides the environment, which overrides the file, which overrides the default.
+/// The settings of one run. Flags override the environment, which overrides the file, which overrides the defaults.
 struct Settings: Sendable {
     struct Entry: Sendable {
         var value: SettingValue
         var origin: SettingOrigin
-        /// In a file the line of each element or member, if the value is a list or a map.
+        /// The line of each element or member, if the value is a list or a map in a file.
         var lines: [Int] = []
     }
 
     private(set) var entries: [String: Entry] = [:]
-    /// What was wrong with what was read; whatever has an error is not in `entries`.
+    /// The errors that occurred while reading. A setting with an error is not in `entries`.
     private(set) var errors = SettingErrors()
-    /// The environment; `HOME` and `XDG_CACHE_HOME` have a say in paths.
+    /// The environment. `HOME` and `XDG_CACHE_HOME` affect paths.
     let environment: [String: String]
-
-    /// Reads the settings as `collected` does.
-    ///
-    /// - Throws: all that is wrong with them, as far as it shows without making a configuration of them.
-    init(
-        assignments: [String] = [], flags: [(flag: String, key: String, value: String)] = [],
-        environment: [String: String] = [:], file: String? = nil
-    ) throws(SettingErrors) {
-        self = .collected(assignments: assignments, flags: flags, environment: environment, file: file)
-        try errors.check()
-    }
 
     private init(_ environment: [String: String]) { self.environment = environment }
 
-    /// Reads the settings from every source, whatever is wrong with them. The file is opened only if one is named, so
-    /// that a run without one never starts the YAML parser.
+    /// Reads the settings from every source and collects their errors. The YAML parser is started only if a file is
+    /// given.
     ///
     /// - Parameters:
-    ///   - assignments: the arguments of `--set`, `key=VALUE`, in order; a later one overrides an earlier one.
-    ///   - flags: settings with their own flag (`--cache DIR`): flag, setting, value. They override `--set`.
-    ///   - environment: all variables; those that begin with `PIPECTL_` must name a setting.
-    ///   - file: the path of a YAML file.
+    ///   - assignments: The arguments of `--set`, `key=VALUE`, in order. Later arguments override earlier ones.
+    ///   - flags: Settings with a dedicated flag (`--cache DIR`): flag, setting, value. They override `--set`.
+    ///   - environment: All environment variables. Variables with the prefix `PIPECTL_` must name a setting.
+    ///   - file: The path of a YAML file.
     static func collected(
         assignments: [String] = [], flags: [(flag: String, key: String, value: String)] = [],
         environment: [String: String] = [:], file: String? = nil
@@ -66,7 +55,7 @@ struct Settings: Sendable {
         return settings
     }
 
-    /// Adds a member to a map of texts, in place of one of the same name.
+    /// Adds a member to a map of strings, replacing a member with the same name.
     mutating func add(_ name: String, _ text: String, to key: String, _ origin: SettingOrigin) {
         guard case .object(var members) = value(key) else { return }
         members.removeAll { $0.name == name }
@@ -77,7 +66,8 @@ struct Settings: Sendable {
     private mutating func readEnvironment() {
         let ours = environment.keys.filter { $0.hasPrefix("PIPECTL_") }.sorted()
         guard !ours.isEmpty else { return }
-        let names = Dictionary(uniqueKeysWithValues: SettingCatalogue.all.map { ($0.environmentName, $0.key) })
+        let keys = SettingCatalogue.all.map(\.key) + SettingCatalogue.removed.keys
+        let names = Dictionary(uniqueKeysWithValues: keys.map { (Setting.environmentName(of: $0), $0) })
         for name in ours {
             let origin = SettingOrigin.environment(name)
             guard let key = names[name] else {
@@ -89,7 +79,7 @@ struct Settings: Sendable {
         }
     }
 
-    /// Sets a value written as text.
+    /// Sets a value from a string.
     private mutating func read(_ key: String, _ raw: String, _ origin: SettingOrigin) {
         do throws(SettingErrors) {
             let setting = try SettingCatalogue.setting(key, origin)
@@ -100,7 +90,7 @@ struct Settings: Sendable {
         }
     }
 
-    /// Sets a value that is already parsed.
+    /// Sets a parsed value.
     private mutating func set(_ key: String, _ found: Entry) {
         do throws(SettingErrors) {
             let setting = try SettingCatalogue.setting(key, found.origin)
@@ -114,21 +104,20 @@ struct Settings: Sendable {
         }
     }
 
-    /// Checks that the members of lists are text, unless the setting's kind says otherwise, and those of maps of texts.
+    /// Checks that the elements of lists are strings, unless the setting's kind allows others, and that the members of
+    /// string maps are strings.
     private static func checked(_ setting: Setting, _ entry: Entry) throws(SettingErrors) -> Entry {
         let given = GivenSetting(key: setting.key, entry: entry, environment: [:])
         var errors = SettingErrors()
-        switch entry.value {
-        case .list(let values) where !setting.kind.holdsNumbers:
-            for (index, value) in values.enumerated() {
-                if case .string = value { continue }
-                errors.add(given.bad("an element is \(value.kindName); expected text", member: index))
-            }
-        case .object(let members) where ["presets", "baseURLs"].contains(setting.key):
-            for (index, member) in members.enumerated() {
-                if case .string = member.value { continue }
-                errors.add(given.bad("`\(member.name)` is \(member.value.kindName); expected text", member: index))
-            }
+        func check(_ value: SettingValue, _ what: String, _ index: Int) {
+            if case .string = value { return }
+            errors.add(given.bad("\(what) is \(value.kindName); expected text", member: index))
+        }
+        switch (entry.value, setting.kind) {
+        case (.list(let values), let kind) where !kind.holdsNumbers:
+            for (index, value) in values.enumerated() { check(value, "an element", index) }
+        case (.object(let members), .names(.text)) where !setting.isSecret:
+            for (index, member) in members.enumerated() { check(member.value, "`\(member.name)`", index) }
         default: break
         }
         try errors.check()
@@ -143,7 +132,7 @@ struct Settings: Sendable {
                 key: setting.key))
     }
 
-    /// The value in force.
+    /// Returns the current value of a setting.
     func value(_ key: String) -> SettingValue {
         if let entry = entries[key] { return entry.value }
         guard let setting = SettingCatalogue.byKey[key] else {
@@ -156,7 +145,7 @@ struct Settings: Sendable {
 
     func origin(_ key: String) -> SettingOrigin { entries[key]?.origin ?? .builtIn }
 
-    /// These settings, but some of them, and all errors, as `other` has them.
+    /// Returns these settings with the settings in `keys` and all errors taken from `other`.
     func taking(_ keys: Set<String>, from other: Settings) -> Settings {
         var result = self
         result.errors = other.errors
@@ -164,24 +153,24 @@ struct Settings: Sendable {
         return result
     }
 
-    /// The names of settings whose values differ, sorted.
+    /// Returns the names of the settings that have different values, sorted.
     func changes(in other: Settings) -> [String] {
         SettingCatalogue.all.map(\.key).filter { value($0) != other.value($0) }.sorted()
     }
 
-    /// The value in force with all that its errors name.
+    /// Returns the current value with the information that its errors contain.
     func given(_ key: String) -> GivenSetting {
         GivenSetting(
             key: key, entry: entries[key] ?? Entry(value: value(key), origin: .builtIn), environment: environment,
             cacheFolder: cacheFolder)
     }
 
-    /// The configuration that the settings lead to.
+    /// Returns the configuration for these settings.
     ///
     /// - Parameters:
-    ///   - serves: whether it is for `serve`, which has settings of its own and no other defaults.
-    ///   - prefixes: only settings whose names begin with one of these, for commands that need no others.
-    /// - Throws: all that is wrong with the settings, what was found when they were read included.
+    ///   - serves: Whether the configuration is for `serve`, which has additional settings and different defaults.
+    ///   - prefixes: Reads only settings with one of these prefixes, for commands that need no other settings.
+    /// - Throws: All errors in the settings, including the errors that occurred while reading.
     func configuration(
         serves: Bool = false, only prefixes: [String] = [""]
     ) throws(SettingErrors) -> RunConfiguration {
@@ -191,9 +180,9 @@ struct Settings: Sendable {
         return configuration
     }
 
-    /// The same, whatever is wrong: a setting with an error keeps its default.
+    /// Returns the configuration even if there are errors. A setting with an error keeps its default.
     ///
-    /// - Parameter errors: those of reading; further ones are added.
+    /// - Parameter errors: The errors that occurred while reading. Further errors are added.
     func configuration(
         serves: Bool, only prefixes: [String] = [""], _ errors: inout SettingErrors
     ) -> RunConfiguration {
@@ -203,21 +192,22 @@ struct Settings: Sendable {
         if !serves {
             for setting in settings where !isSet(setting.key) { setting.departure?.fill?(&configuration) }
         }
-        // `memory.originals` fills the records' budget, too, unless `memory.records`, after it, is set.
+        // `memory.originals` also sets the budget for records, unless `memory.records`, which follows, is set.
         for setting in settings where setting.key != "cache" && prefixes.contains(where: setting.key.hasPrefix) {
             guard isSet(setting.key) else { continue }
             let given = given(setting.key)
             errors.collect { () throws(SettingErrors) in try setting.fill(given, &configuration) }
         }
         configuration.check(self, prefixes, &errors)
-        // Tests of defective decoders inject faults with this variable (docs/workers.md); workers inherit no other.
+        // Tests of defective decoders inject faults with this variable (docs/workers.md). Workers inherit no other
+        // variables.
         let faults = WorkerConfiguration.faultsVariable
         if environment[faults] != nil { configuration.workers.environment = [faults + "=1"] }
         return configuration
     }
 
-    /// The cache folder: `cache`, else `$XDG_CACHE_HOME/image-pipeline` if that is absolute (as the XDG base directory
-    /// specification requires), else `~/.cache/image-pipeline`, else a folder of this user under `/tmp`.
+    /// The cache folder. In order of precedence: `cache`; `$XDG_CACHE_HOME/image-pipeline` if that is an absolute path
+    /// (as the XDG Base Directory Specification requires); `~/.cache/image-pipeline`; a folder of this user in `/tmp`.
     var cacheFolder: String {
         if let entry = entries["cache"], case .string(let path) = entry.value, !path.isEmpty {
             return GivenSetting(key: "cache", entry: entry, environment: environment).resolved(path)

@@ -1,10 +1,11 @@
 import PipelineSupport
 
-/// Reads the YAML file of `--config`: settings as `fetch.slots: 8` or nested as `fetch:` with `slots: 8` below.
+/// Reads the YAML file given by `--config`. Settings are written as `fetch.slots: 8` or nested, as `fetch:` with
+/// `slots: 8` below.
 enum SettingsFile {
     typealias Found = (key: String, entry: Settings.Entry)
 
-    /// Reads and flattens the file; names are checked by `Settings`.
+    /// Reads and flattens the file. `Settings` checks the names.
     static func read(_ path: String, _ errors: inout SettingErrors) -> [Found] {
         let text: String
         do throws(FileError) {
@@ -67,7 +68,7 @@ enum SettingsFile {
         }
     }
 
-    /// nil with an error for each name in a map that is not text.
+    /// Converts a node. Returns nil and adds an error for each map key that is not a string.
     private static func value(
         _ node: YAMLDocument.Node, _ path: String, _ key: String, _ errors: inout SettingErrors
     ) -> SettingValue? {

@@ -1,9 +1,10 @@
 import Glibc
 import Pipeline
+import PipelineSupport
 
 /// Suggests what the user probably meant by a source that was not found.
 enum SourceHint {
-    /// A clause that continues an error message; nil if there is nothing to suggest.
+    /// Returns a suggestion that continues an error message, or nil if no suggestion is known.
     static func text(for source: String) -> String? {
         var status = stat()
         if stat(source, &status) == 0 {
@@ -13,7 +14,8 @@ enum SourceHint {
         return looksLikeHost(source) ? "did you mean https://\(SourceURL.hidingSecrets(source))?" : nil
     }
 
-    /// Returns an error message for an argument of `serve` that is not a folder; nil if it is a folder or cannot be read.
+    /// Returns an error message if an argument of `serve` is not a folder. Returns nil if it is a folder or cannot be
+    /// read.
     static func problem(ofFolder path: String) -> String? {
         var status = stat()
         guard stat(path, &status) != 0 else {
@@ -30,18 +32,17 @@ enum SourceHint {
         return "there is no folder \(path); " + remedy
     }
 
-    /// Whether the text begins with a host name such as `example.org`, with or without a port, followed by a path.
+    /// Whether the string begins with a host name, such as `example.org`, with or without a port, followed by a path.
     static func looksLikeHost(_ text: String) -> Bool {
         guard let slash = text.firstIndex(of: "/"), text[slash...].count > 1 else { return false }
         let parts = text[..<slash].split(separator: ":", omittingEmptySubsequences: false)
         guard let host = parts.first, parts.count == 1 || parts.count == 2 && Int(parts[1]) != nil else { return false }
         let labels = host.split(separator: ".", omittingEmptySubsequences: false)
-        func isLetter(_ byte: UInt8) -> Bool { (0x61...0x7A).contains(byte | 0x20) }
-        guard labels.count > 1, let last = labels.last, last.utf8.count > 1, last.utf8.allSatisfy(isLetter) else {
+        guard labels.count > 1, let last = labels.last, last.utf8.count > 1, last.utf8.allSatisfy(\.isLetter) else {
             return false
         }
         return labels.allSatisfy { label in
-            !label.isEmpty && label.utf8.allSatisfy { isLetter($0) || (0x30...0x39).contains($0) || $0 == 0x2D }
+            !label.isEmpty && label.utf8.allSatisfy { $0.isLetterOrDigit || $0 == 0x2D }
         }
     }
 }

@@ -1,14 +1,14 @@
 public import ArgumentParser
 public import Pipeline
 
-/// Selects the sources a command applies to by their stored names: a normalised URL, or `file:` and an absolute path.
+/// Options that select sources by their stored names: a normalized URL, or `file:` and an absolute path.
 struct SourceOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Only sources whose whole name matches: `*` any text, `?` one character, `[abc]` one of these.",
+            "Only sources with a name that matches completely: `*` any text, `?` one character, `[abc]` one of these.",
             valueName: "pattern"))
     var source: String?
-    @Option(help: ArgumentHelp("Only sources whose name begins with this URL or path.", valueName: "prefix"))
+    @Option(help: ArgumentHelp("Only sources with a name that begins with this URL or path.", valueName: "prefix"))
     var prefix: String?
     @Option(help: ArgumentHelp("Only sources on exactly this host, whatever scheme and port.", valueName: "host"))
     var host: String?
@@ -28,10 +28,27 @@ struct SourceOptions: ParsableArguments {
         return filter
     }
 
-    /// The selection for a prefix or host; nil if neither is given.
+    /// Returns the selection for a prefix or host, or nil if neither is given.
     static func selection(prefix: String?, host: String?) throws(PipelineError) -> SourceSelection? {
         if let prefix { return try SourceSelection(prefix: prefix) }
         return try host.map { text throws(PipelineError) in try SourceSelection(host: text) }
+    }
+}
+
+/// The source argument of a command with one source.
+struct SourceArgument: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp(
+            "An http(s) URL, a file, NAME:PATH of baseURLs, or a path of the server (/variant/...).",
+            valueName: "source"), completion: .file())
+    var text: String
+
+    /// Rejects `-`, which other programs read as stdin. A source must be a URL or a file, because results are cached
+    /// under its identity.
+    func validate() throws {
+        guard text == "-" else { return }
+        throw ValidationError(
+            "pictures cannot be read from stdin; give an http(s) URL or a file (for a file named -, write ./-)")
     }
 }
 

@@ -1,9 +1,10 @@
 import ArgumentParser
 import Variants
 
-/// Finds the command line that was meant by one that the argument parser refuses.
+/// Suggests a command line in place of a command line that the argument parser rejects.
 enum UsageHint {
-    /// Options of other tools: the commands, the names, what to write, and what `VALUE` is if the option has none.
+    /// Options of other tools: the commands, the option names, what to write instead, and the default of `VALUE` if the
+    /// option has no value.
     private static let options: [(commands: [String], names: [String], meant: String, usual: String)] = [
         (["serve"], ["--port", "-p"], "write `--listen 127.0.0.1:VALUE`", "8080"),
         (["serve"], ["--host", "--bind", "--address"], "write `--listen VALUE:8080`", "127.0.0.1"),
@@ -11,14 +12,14 @@ enum UsageHint {
         (["cache clear"], ["--all", "-a", "--force", "-f", "--yes", "-y"], "`cache clear` removes everything", ""),
         (["batch"], ["--recursive"], "folders are read with all folders in them, without an option", ""),
         (["batch"], ["--sizes", "--widths"], "write `--srcset VALUE`", "320,640,1280"),
-        (["batch"], ["--delete"], "`--prune` removes outputs whose sources are gone", ""),
+        (["batch"], ["--delete"], "`--prune` removes outputs that have lost their sources", ""),
         (making, ["--size", "--resize", "--width", "--thumbnail"], "write `-r thumbnail:VALUE`", "300"),
         (making, ["--quality"], "write the quality after the output, as in `-r thumbnail:300,webp:VALUE`", "80"),
     ]
 
     private static let making = ["get", "batch", "explain"]
 
-    /// Other tools' names for commands.
+    /// Names that other tools use for commands.
     private static let commands: [String: String] = [
         "server": "serve", "start": "serve", "run": "serve", "listen": "serve", "identify": "info", "inspect": "info",
         "metadata": "info", "show": "info", "config": "settings", "ls": "cache list", "list": "cache list",
@@ -26,13 +27,13 @@ enum UsageHint {
         "check": "doctor", "version": "--version",
     ]
 
-    /// Words that other tools use for making a picture of another size.
+    /// Words that other tools use for resizing a picture.
     private static let rendering = ["resize", "convert", "thumbnail", "thumb", "scale", "crop", "shrink", "render"]
 
     /// - Parameters:
-    ///   - message: the parser's own text.
-    ///   - isHelp: whether that text is the help of a command.
-    /// - Returns: nil if the parser's text is as good.
+    ///   - message: The parser's message.
+    ///   - isHelp: Whether the message is the help of a command.
+    /// - Returns: nil if the parser's message is good enough.
     static func text(for arguments: [String], _ message: String, isHelp: Bool) -> String? {
         if isHelp {
             return misreadAsHelp(arguments).map { word in
@@ -44,7 +45,7 @@ enum UsageHint {
         let (path, subcommands, rest) = command(of: arguments)
         let quoted = message.split(separator: "'", omittingEmptySubsequences: false)
         guard let line = quoted.first, quoted.count > 2 else { return nil }
-        // An option cannot be known where the command is not.
+        // If the command is unknown, its options are unknown, too.
         let isCommandUnknown = !subcommands.isEmpty && rest.first?.hasPrefix("-") == false
         if line == "Error: Unknown option ", !isCommandUnknown {
             return meaning(of: String(quoted[1]), of: path, arguments).map { "unknown option `\(quoted[1])`; " + $0 }
@@ -59,7 +60,7 @@ enum UsageHint {
         return "`\(word)` is not a command" + (meant.map { "; did you mean `pipectl \($0)`?" } ?? "; see --help")
     }
 
-    /// The command that the arguments name, its subcommands, and the arguments after it.
+    /// Returns the command that the arguments name, its subcommands, and the remaining arguments.
     private static func command(of arguments: [String]) -> (path: String, subcommands: [String], rest: [String]) {
         var subcommands = Pipectl.configuration.subcommands.map { $0.configuration }
         var path: [String] = []
@@ -87,12 +88,12 @@ enum UsageHint {
         return row.meant.replacing("VALUE", with: value ?? row.usual)
     }
 
-    /// The command line without `pipectl` that an unknown word and those after it stand for.
+    /// Returns the command line, without `pipectl`, that an unknown word and the following words probably mean.
     private static func meaning(
         of word: String, below path: String, _ subcommands: [String], _ others: [String]
     ) -> String? {
         if path == "sign" {
-            // The word is a recipe or a source.
+            // The word may be a recipe or a source.
             let isRecipe = !others.isEmpty || (try? Recipe(word)) != nil
             return isRecipe ? "sign variant \(word) \(others.first ?? "SOURCE")" : "sign original \(word)"
         }
@@ -113,10 +114,10 @@ enum UsageHint {
         }
     }
 
-    /// A word such as `-thumbnail:300`, which the parser takes for the flags `-t`, `-h` and so on; nil if help was asked
-    /// for.
+    /// Returns a word such as `-thumbnail:300`, which the parser interprets as the flags `-t`, `-h` and so on. Returns
+    /// nil if the user requested help.
     private static func misreadAsHelp(_ arguments: [String]) -> String? {
-        // Those with three dashes are the shell's, which asks for completions.
+        // Arguments with three dashes come from the shell, which requests completions.
         guard arguments.first != "help", arguments.first?.hasPrefix("---") != true,
             !arguments.contains(where: ["-h", "--help"].contains)
         else { return nil }

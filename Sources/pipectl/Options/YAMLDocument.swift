@@ -1,12 +1,12 @@
 import PipelineSupport
 import CYAML
 
-/// A YAML document as a tree, with the line of every part. libyaml reads it; plain scalars are numbers, booleans or nothing
-/// as YAML 1.2's core schema has it, and `yes`, `no`, `on` and `off` are booleans too, as in YAML 1.1.
+/// A YAML document as a tree, with the line of each node. The parser is libyaml. Plain scalars are numbers, booleans or
+/// null according to the core schema of YAML 1.2. `yes`, `no`, `on` and `off` are booleans, too, as in YAML 1.1.
 struct YAMLDocument {
     struct Node {
         var content: Content
-        /// From 1.
+        /// The line, from 1.
         var line: Int
     }
 
@@ -16,17 +16,17 @@ struct YAMLDocument {
         case mapping([(name: Node, value: Node)])
     }
 
-    /// Why a text is not a document that is taken.
+    /// The reason why a document was rejected.
     struct ParseError: Error {
         var message: String
-        /// From 1; nil if it is nowhere in particular.
+        /// The line, from 1; nil if the error does not concern a line.
         var line: Int?
     }
 
-    /// nil for a text without a document, such as one of comments.
+    /// The root node; nil if the string contains no document, for example only comments.
     let root: Node?
 
-    /// - Throws: `ParseError`, for aliases, several documents and more than 64 levels too.
+    /// - Throws: `ParseError`, including for aliases, several documents, or more than 64 levels.
     init(_ text: String) throws(ParseError) {
         var parser = Parser()
         root = try parser.document(Array(text.utf8))
@@ -73,7 +73,7 @@ struct YAMLDocument {
 
         private static func line(_ event: yaml_event_t) -> Int { Int(event.start_mark.line) + 1 }
 
-        /// - Parameter event: the first of the node; the caller deletes it.
+        /// - Parameter event: The first event of the node. The caller deletes the event.
         private mutating func node(_ event: yaml_event_t, depth: Int) throws(ParseError) -> Node {
             let line = Self.line(event)
             guard depth < Self.depth else {
@@ -101,7 +101,7 @@ struct YAMLDocument {
             }
         }
 
-        /// The next node, or nil at the end of the collection.
+        /// Returns the next node, or nil at the end of the collection.
         private mutating func child(until end: yaml_event_type_t, _ depth: Int) throws(ParseError) -> Node? {
             var event = try next()
             defer { yaml_event_delete(&event) }
@@ -117,7 +117,7 @@ struct YAMLDocument {
             return .scalar(text: text, value: isText ? .string(text) : plain(text))
         }
 
-        /// What a scalar without quotes stands for.
+        /// Returns the value of a plain scalar.
         private static func plain(_ text: String) -> SettingValue {
             switch text.lowercased() {
             case "", "~", "null": return .null
@@ -126,13 +126,13 @@ struct YAMLDocument {
             default: break
             }
             let digits = text.replacing("_", with: "")
-            guard let first = digits.utf8.first, (0x30...0x39).contains(first) || "+-.".utf8.contains(first),
-                digits.utf8.contains(where: { (0x30...0x39).contains($0) })
+            guard let first = digits.utf8.first, first.isDigit || "+-.".utf8.contains(first),
+                digits.utf8.contains(where: \.isDigit)
             else { return .string(text) }
             if digits.hasPrefix("0x"), let number = Int(digits.dropFirst(2), radix: 16) { return .int(number) }
             if digits.hasPrefix("0o"), let number = Int(digits.dropFirst(2), radix: 8) { return .int(number) }
             if let number = Int(digits) { return .int(number) }
-            let isDecimal = digits.utf8.allSatisfy { (0x30...0x39).contains($0) || "+-.eE".utf8.contains($0) }
+            let isDecimal = digits.utf8.allSatisfy { $0.isDigit || "+-.eE".utf8.contains($0) }
             if isDecimal, let number = Double(digits) { return .double(number) }
             return .string(text)
         }

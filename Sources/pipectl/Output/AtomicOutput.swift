@@ -3,41 +3,42 @@ import PipelineFetching
 import PipelineSupport
 import Synchronization
 
-/// Writes files atomically: a reader never sees half of one.
+/// Writes files atomically, so that readers never see incomplete files.
 ///
-/// If the target is absent or a regular file, bytes go to a temporary file beside it that is renamed over it; a
-/// symbolic link to a regular file is followed, so the link stays. Devices, FIFOs and sockets are written directly.
+/// If the target is absent or a regular file, the bytes are written to a temporary file in the same folder, which is
+/// then renamed to the target. A symbolic link to a regular file is followed, so the link is kept. Devices, FIFOs and
+/// sockets are written directly.
 enum AtomicOutput {
-    /// Whether a file name is that of a temporary file of this program; a killed process leaves it behind.
+    /// Whether a file name is the name of a temporary file of this program. A killed process leaves such files behind.
     static func isTemporary(_ name: String) -> Bool { name.hasPrefix(".pipectl-") && name.hasSuffix(".tmp") }
 
-    /// Writes the bytes and returns whether anything was written: false if the file already held exactly these.
+    /// Writes the bytes. Returns false if the file already contained exactly these bytes.
     ///
     /// - Parameters:
-    ///   - makeFolders: whether to create missing parent folders.
-    ///   - refusal: called before a regular file with different bytes is replaced; returns why it must not be, or nil.
+    ///   - makeFolders: Whether to create missing parent folders. Default false.
+    ///   - refusal: Called before a regular file with different bytes is replaced. Returns the reason why the file must
+    ///     not be replaced, or nil if it may be.
     @discardableResult
     static func write(
         _ bytes: [UInt8], to path: String, makeFolders: Bool = false, refusal: (String) -> String? = { _ in nil }
     ) throws(FileError) -> Bool {
-        switch try destination(path) {
-        case .straight:
+        guard let (real, length) = try destination(path) else {
             let file = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY)
             guard file >= 0 else { throw FileError("write", path) }
             defer { close(file) }
             try write(bytes, toDescriptor: file, named: path)
             return true
-        case .file(let real, let existing):
-            if let existing, existing == bytes.count, holds(bytes, at: real) { return false }
-            if existing != nil, let reason = refusal(real) { throw FileError("write", path, reason) }
-            let output = try AtomicFile(path: real, makeFolders: makeFolders && existing == nil)
-            try output.write(bytes)
-            try output.commit()
-            return true
         }
+        if length == bytes.count, holds(bytes, at: real) { return false }
+        if length != nil, let reason = refusal(real) { throw FileError("write", path, reason) }
+        let output = try AtomicFile(path: real, makeFolders: makeFolders && length == nil)
+        try output.write(bytes)
+        try output.commit()
+        return true
     }
 
-    /// Writes a regular file below an open folder, without following links. Devices and FIFOs are refused.
+    /// Writes a regular file in an open folder or its subfolders, without following links. Devices and FIFOs are
+    /// refused.
     ///
     /// - Throws: `LocalFile.Failure` if the file's folder is refused, `FileError` if the file cannot be written.
     static func write(
@@ -61,7 +62,7 @@ enum AtomicOutput {
         return true
     }
 
-    /// Writes all bytes to an open descriptor, waiting if it would block.
+    /// Writes all bytes to an open descriptor. Waits if writing would block.
     static func write(_ bytes: [UInt8], toDescriptor file: Int32, named name: String) throws(FileError) {
         var offset = 0
         while offset < bytes.count {
@@ -79,19 +80,14 @@ enum AtomicOutput {
         }
     }
 
-    enum Destination: Equatable {
-        case straight
-        /// The path to rename to, and the size of the file there.
-        case file(path: String, existing: Int?)
-    }
-
-    static func destination(_ path: String) throws(FileError) -> Destination {
+    /// Returns the path to rename to and the size of the file there. Returns nil if the target is written directly.
+    private static func destination(_ path: String) throws(FileError) -> (path: String, length: Int?)? {
         guard !path.isEmpty, !path.utf8.contains(0) else { throw FileError("write", path, "not a file name") }
         var status = stat()
         guard stat(path, &status) == 0 else {
             if errno == ENOENT {
                 guard path.last != "/" else { throw FileError("write", path, "expected a file name, not a folder") }
-                return .file(path: path, existing: nil)
+                return (path, nil)
             }
             throw FileError("write", path)
         }
@@ -100,24 +96,23 @@ enum AtomicOutput {
         case S_IFREG:
             var link = stat()
             if lstat(path, &link) == 0, link.st_mode & S_IFMT == S_IFLNK {
-                // `/dev/stdout` is such a link if stdout is redirected to a file; renaming over it would replace the
+                // If stdout is redirected to a file, `/dev/stdout` is such a link. Renaming to it would replace the
                 // link.
-                guard let real = resolved(path) else { return .straight }
-                return .file(path: real, existing: Int(status.st_size))
+                return resolved(path).map { ($0, Int(status.st_size)) }
             }
-            return .file(path: path, existing: Int(status.st_size))
-        default: return .straight
+            return (path, Int(status.st_size))
+        default: return nil
         }
     }
 
-    /// The absolute path without symbolic links; nil if there is nothing at `path`.
+    /// Returns the absolute path without symbolic links, or nil if `path` does not exist.
     static func resolved(_ path: String) -> String? {
         guard let real = realpath(path, nil) else { return nil }
         defer { free(real) }
         return String(cString: real)
     }
 
-    /// Whether the file holds exactly these bytes; false if it cannot be read.
+    /// Whether the file contains exactly these bytes. False if the file cannot be read.
     private static func holds(_ bytes: [UInt8], at path: String, in folder: Int32 = AT_FDCWD) -> Bool {
         let file = openat(folder, path, O_RDONLY | O_CLOEXEC | (folder == AT_FDCWD ? 0 : O_NOFOLLOW | O_NONBLOCK))
         guard file >= 0 else { return false }
@@ -128,8 +123,8 @@ enum AtomicOutput {
         }
     }
 
-    /// Whether names in a folder are the same file if they differ in case alone, as on exFAT and many SMB shares. Creates
-    /// a temporary file to find out; false if that fails.
+    /// Whether file names in a folder are case-insensitive, as on exFAT and many SMB shares. Creates a temporary file
+    /// to find out. Returns false if that fails.
     static func foldsCase(_ folder: String) -> Bool {
         let name = ".pipectl-\(getpid())-\(String(UInt64.random(in: .min ... .max), radix: 16))-case.tmp"
         let file = open("\(folder)/\(name)", O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -154,18 +149,24 @@ enum AtomicOutput {
     }
 }
 
-/// A file written piece by piece under a temporary name and renamed at the end.
-struct AtomicFile: ~Copyable {
+/// A file that is written in chunks under a temporary name and renamed at the end.
+final class AtomicFile {
     let path: String
     /// The open folder that the path is relative to, or `AT_FDCWD`.
     private let folder: Int32
     private let temporary: String
     private var file: Int32
     private static let counter = Atomic<Int>(0)
-    /// Another machine may write to the same folder, with the same process ID.
+    /// Includes a random number, because a process with the same ID on another machine may write to the same folder.
     private static let process = "\(getpid())-" + String(UInt64.random(in: .min ... .max), radix: 16)
 
     init(path: String, in place: Int32 = AT_FDCWD, makeFolders: Bool = false) throws(FileError) {
+        var status = stat()
+        let exists = fstatat(place, path, &status, 0) == 0
+        // The rename would replace a device with a file.
+        guard !exists || [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT) else {
+            throw FileError("write", path, "it is not a regular file")
+        }
         let folder = path.splitAtLastSlash?.folder
         let number = Self.counter.wrappingAdd(1, ordering: .relaxed).newValue
         let name = (folder.map { $0 + "/" } ?? "") + ".pipectl-\(Self.process)-\(number).tmp"
@@ -175,14 +176,8 @@ struct AtomicFile: ~Copyable {
             try AtomicOutput.makeFolder(folder)
             file = openat(place, name, flags, 0o666)
         }
-        if file < 0, errno == EEXIST {
-            // Left behind by a killed process that had the same process ID.
-            unlinkat(place, name, 0)
-            file = openat(place, name, flags, 0o666)
-        }
         guard file >= 0 else { throw FileError("write", path) }
-        var status = stat()
-        if fstatat(place, path, &status, 0) == 0 { _ = fchmod(file, status.st_mode & 0o777) }
+        if exists { _ = fchmod(file, status.st_mode & 0o777) }
         self.path = path
         self.folder = place
         self.temporary = name
@@ -194,15 +189,12 @@ struct AtomicFile: ~Copyable {
     }
 
     /// Renames the file to its final path.
-    consuming func commit() throws(FileError) {
+    func commit() throws(FileError) {
         let closed = close(file)
-        if closed == 0, renameat(folder, temporary, folder, path) == 0 {
-            file = -1
-            return
-        }
+        file = -1
+        if closed == 0, renameat(folder, temporary, folder, path) == 0 { return }
         let failure = errno
         unlinkat(folder, temporary, 0)
-        file = -1
         throw FileError("write", path, errno: failure)
     }
 

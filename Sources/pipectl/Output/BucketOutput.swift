@@ -1,37 +1,42 @@
 import Pipeline
+import PipelineSupport
 
-/// Writes the outputs of a batch below a folder of a bucket. A store shows an object only once it is whole.
+/// Writes the outputs of a batch to a folder in a bucket. An object becomes visible only after it is complete.
 struct BucketOutput: Sendable {
-    let store: S3Transport
-    /// Its path ends in `/`.
+    let store: any FolderStore
+    /// The output folder. The path ends in `/`.
     let folder: SourceURL
     let cacheControl: String?
 
-    /// Whether a text can be the value of `Cache-Control`.
+    /// Whether a string is valid as the value of `Cache-Control`.
     static func isCacheControl(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy { (0x20...0x7E).contains($0) }
     }
 
-    func contains(_ object: SourceURL) -> Bool { object.normalised.utf8.starts(with: folder.normalised.utf8) }
+    func contains(_ object: SourceURL) -> Bool { object.normalized.utf8.starts(with: folder.normalized.utf8) }
 
-    /// The URL of an output.
+    /// Returns the URL of an output.
     func object(_ name: String) -> String {
-        folder.normalised + SourceURL.canonical(Array(name.utf8), keeping: UInt8(ascii: "/"))
+        folder.normalized + SourceURL.canonical(Array(name.utf8), keeping: UInt8(ascii: "/"))
     }
 
-    /// Writes what is to be written, unless the object already has these bytes, type and `cacheControl`.
+    /// Writes the output, unless the object already has the same bytes, type and `cacheControl`.
     ///
-    /// - Parameter refusal: asked before an object with different bytes is replaced; why it must not be, or nil.
-    func write(_ output: BatchOutput, refusal: (String) async -> String?) async -> BatchOutput {
+    /// - Parameters:
+    ///   - threads: The threads on which sources are looked up.
+    ///   - sources: Checked before an object with different bytes is replaced.
+    func write(_ output: BatchOutput, on threads: OwnedThreads, _ sources: SourceGuard) async -> BatchOutput {
         guard let variant = output.variant, let path = output.line.output else { return output }
         var output = output
         do {
-            guard let object = try SourceURL(s3: path) else { return output }
+            guard let object = try SourceURL(stored: path) else { return output }
             let fields =
                 [HeaderField("Content-Type", variant.mediaType)]
                 + (cacheControl.map { [HeaderField("Cache-Control", $0)] } ?? [])
             let isSame = try await store.holds(object, variant.bytes, fields)
-            if isSame == false, let reason = await refusal(path) { throw FileError("write", path, reason) }
+            if isSame == false, let reason = await threads.run({ sources.refusal(replacing: path) }) {
+                throw FileError("write", path, reason)
+            }
             if isSame != true { try await store.put(variant.bytes, to: object, fields) }
             output.isWritten(isSame != true)
         } catch {

@@ -1,7 +1,8 @@
 import Logging
 
-/// Writes the library's warnings to stderr, as messages of the program or, in a server, as lines of its log.
+/// Writes the library's warnings to stderr as messages of the program, or as log lines in a server.
 struct ConsoleLogHandler: LogHandler {
+    let console: Console
     var metadata: Logger.Metadata = [:]
     var metadataProvider: Logger.MetadataProvider?
     var logLevel = Logger.Level.warning
@@ -11,9 +12,9 @@ struct ConsoleLogHandler: LogHandler {
         set { metadata[key] = newValue }
     }
 
-    func log(event: LogEvent) { Console.error("pipectl: \(event.message)") }
+    func log(event: LogEvent) { console.error("pipectl: \(event.message)") }
 }
 
 extension Console {
-    static let logger = Logger(label: "pipectl") { _ in ConsoleLogHandler() }
+    var logger: Logger { Logger(label: "pipectl") { _ in ConsoleLogHandler(console: self) } }
 }

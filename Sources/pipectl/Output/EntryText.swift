@@ -2,9 +2,9 @@ import Pipeline
 import PipelineSupport
 import Variants
 
-/// Formats cache entries as human-readable lines or as JSON; docs/cache.md documents the members.
+/// Formats cache entries as human-readable lines or as JSON. docs/cache.md documents the members.
 enum EntryText {
-    /// The entry on one line; the JSON form holds everything known about it.
+    /// Returns the entry on one line. The JSON form contains all information about the entry.
     static func line(_ entry: ListedEntry, json: Bool, now: Double) -> String {
         switch entry {
         case .original(let item): json ? object(item) : text(item, now: now)
@@ -37,7 +37,7 @@ enum EntryText {
 
     private static func text(_ item: ListedOriginal, now: Double) -> String {
         let record = item.record
-        let size = record.header.map { "\($0.width) × \($0.height) \($0.format.rawValue)" } ?? "no image"
+        let size = record.header.map { "\($0.encodedWidth) × \($0.encodedHeight) \($0.format.rawValue)" } ?? "no image"
         let body = item.hasBody ? "" : ", no body"
         return TextTable.plain(
             "original \(record.digest.prefix(12))  \(record.source)  \(size), \(Readable.bytes(record.length))\(body),"
@@ -56,7 +56,7 @@ enum EntryText {
         " used \(times(uses)), last \(ago(lastUsed, now))"
     }
 
-    /// The access count saturates at 255.
+    /// Returns the access count as text, for example `3 times`. The count saturates at 255.
     private static func times(_ uses: Int) -> String {
         uses == 1 ? "once" : "\(uses) times" + (uses < 255 ? "" : " or more")
     }
@@ -68,54 +68,33 @@ enum EntryText {
     private static func milliseconds(_ value: Double) -> String { Readable.tenths(value) + " ms" }
 
     private static func object(_ item: ListedOriginal) -> String {
-        let record = item.record
-        var object = JSONText()
-        object.add("kind", "original")
-        object.add("source", SourceURL.hidingSecrets(record.source))
-        object.add("digest", record.digest)
-        object.add("bytes", record.length)
-        object.add("hasBody", item.hasBody)
-        object.add("format", record.header?.format.rawValue)
-        object.add("width", record.header?.width)
-        object.add("height", record.header?.height)
-        object.add("pages", record.header?.pages)
-        object.add("alpha", record.header?.hasAlpha)
-        object.add("orientation", record.header?.orientation)
-        object.add("status", record.response.status)
-        object.add("finalURL", record.finalURL.map(SourceURL.hidingSecrets))
-        object.add("requestTime", record.response.requestTime)
-        object.add("responseTime", record.response.responseTime)
-        object.add("stored", item.stored)
-        object.add("lastUsed", item.lastUsed)
-        object.add("uses", item.uses)
-        object.add("fetchMilliseconds", raw: JSONText.thousandths(record.fetchMilliseconds))
-        object.add("selecting") { inner in
-            for (name, value) in record.response.selecting.sorted(by: { $0.key < $1.key }) {
-                inner.add(name, raw: value.map { JSONText.quoted($0) } ?? "null")
-            }
+        let (record, header) = (item.record, item.record.header)
+        var (selecting, fields) = (JSONText(), JSONText())
+        for (name, value) in record.response.selecting.sorted(by: { $0.key < $1.key }) {
+            selecting.add(name, raw: value?.json ?? "null")
         }
-        object.add("fields") { inner in
-            for field in record.response.fields { inner.add(field.name, SourceURL.hidingSecrets(field.value)) }
-        }
-        return object.closed
+        for field in record.response.fields { fields.add(field.name, SourceURL.hidingSecrets(field.value)) }
+        return JSONText([
+            "kind": "original", "source": SourceURL.hidingSecrets(record.source), "digest": record.digest,
+            "bytes": record.length, "hasBody": item.hasBody, "format": header?.format.rawValue,
+            "width": header?.encodedWidth,
+            "height": header?.encodedHeight, "pages": header?.pages, "alpha": header?.hasAlpha,
+            "orientation": header?.orientation, "status": record.response.status,
+            "finalURL": record.finalURL.map(SourceURL.hidingSecrets),
+            "requestTime": JSONValue.double(record.response.requestTime),
+            "responseTime": JSONValue.double(record.response.responseTime), "stored": JSONValue.double(item.stored),
+            "lastUsed": JSONValue.double(item.lastUsed), "uses": item.uses,
+            "fetchMilliseconds": record.fetchMilliseconds, "selecting": selecting, "fields": fields,
+        ]).json
     }
 
     private static func object(_ item: ListedVariant) -> String {
         let entry = item.entry
-        var object = JSONText()
-        object.add("kind", "variant")
-        object.add("key", entry.key)
-        object.add("recipe", entry.recipe)
-        object.add("original", entry.originalDigest)
-        object.add("digest", entry.digest)
-        object.add("format", entry.format?.rawValue)
-        object.add("width", entry.width)
-        object.add("height", entry.height)
-        object.add("bytes", entry.length)
-        object.add("costMilliseconds", raw: JSONText.thousandths(entry.cost))
-        object.add("stored", entry.created)
-        object.add("lastUsed", item.lastUsed)
-        object.add("uses", item.uses)
-        return object.closed
+        return JSONText([
+            "kind": "variant", "key": entry.key, "recipe": entry.recipe, "original": entry.originalDigest,
+            "digest": entry.digest, "format": entry.format?.rawValue, "width": entry.width, "height": entry.height,
+            "bytes": entry.length, "costMilliseconds": entry.cost, "stored": JSONValue.double(entry.created),
+            "lastUsed": JSONValue.double(item.lastUsed), "uses": item.uses,
+        ]).json
     }
 }

@@ -13,7 +13,7 @@ extension Explanation {
         for (index, one) in stored.enumerated() {
             text += "stored    \(index + 1) of \(stored.count): status \(one.record.response.status), "
             text +=
-                "\(Readable.bytes(one.record.length)), body \(one.body == .none ? "missing" : "in " + one.body.rawValue)\n"
+                "\(Readable.bytes(one.record.length)), body \(one.body.map { "in \($0)" } ?? "missing")\n"
             text += "          \(one.isSelected ? "selected" : "not selected"): \(TextTable.plain(one.reason))\n"
             text += "          digest \(one.record.digest)\n"
             if one.isSelected { text += one.freshnessText() }
@@ -40,43 +40,26 @@ extension Explanation {
     }
 
     func json(_ given: String) -> String {
-        var json = JSONText()
-        json.add("source", SourceURL.redacting(given))
-        json.add("identity", SourceURL.redacting(source))
-        json.add("policy", policy.rawValue)
-        json.add("now", raw: JSONText.thousandths(now))
-        json.add("stored", raw: "[" + stored.map(\.json).joined(separator: ",") + "]")
-        json.add("decision", decision.rawValue)
-        json.add("reason", reason)
-        if let url {
-            json.add("request") { inner in
-                inner.add("url", url)
-                inner.add("fields", raw: Self.list(request))
-            }
-        }
-        if let variant {
-            json.add("variant") { inner in
-                inner.add("key", variant.key)
-                inner.add("output", variant.output?.description)
-                inner.add("tier", variant.tier?.rawValue)
-                inner.add("width", variant.entry?.width)
-                inner.add("height", variant.entry?.height)
-                inner.add("bytes", variant.entry?.length)
-            }
-        }
-        json.add("answer", answer)
-        return json.closed
+        JSONText([
+            "source": SourceURL.redacting(given), "identity": SourceURL.redacting(source), "policy": policy.rawValue,
+            "now": now, "stored": stored.map(\.object), "decision": decision.rawValue, "reason": reason,
+            "request": url.map { JSONText(["url": $0, "fields": Self.list(request)]) },
+            "variant": variant.map { variant in
+                JSONText([
+                    "key": variant.key, "output": variant.output?.description, "tier": variant.tier?.rawValue,
+                    "width": variant.entry?.width, "height": variant.entry?.height, "bytes": variant.entry?.length,
+                ])
+            }, "answer": answer,
+        ]).json
     }
 
-    /// A field's value without credentials, and without the secrets of URLs.
+    /// Returns the value of a header field without credentials and without secrets in URLs.
     private static func shown(_ field: HeaderField) -> String {
         ["authorization", "proxy-authorization", "cookie"].contains(field.name.lowercased())
             ? "…" : SourceURL.hidingSecrets(field.value)
     }
 
-    static func list(_ fields: [HeaderField]) -> String {
-        "[" + fields.map { "[\(JSONText.quoted($0.name)),\(JSONText.quoted(shown($0)))]" }.joined(separator: ",") + "]"
-    }
+    static func list(_ fields: [HeaderField]) -> [[String]] { fields.map { [$0.name, shown($0)] } }
 }
 
 extension Explanation.Stored {
@@ -99,29 +82,19 @@ extension Explanation.Stored {
         return text
     }
 
-    fileprivate var json: String {
-        var json = JSONText()
-        json.add("status", record.response.status)
-        json.add("digest", record.digest)
-        json.add("bytes", record.length)
-        json.add("body", body.rawValue)
-        json.add("selected", isSelected)
-        json.add("reason", reason)
-        json.add("lifetime") { inner in
-            inner.add("seconds", raw: JSONText.thousandths(lifetime.seconds))
-            inner.add("basis", lifetime.basis.rawValue)
-            inner.add("fields", raw: Explanation.list(basis))
-            if let lifetimeLimit { inner.add("limit", raw: JSONText.thousandths(lifetimeLimit)) }
-        }
-        json.add("age") { inner in
-            inner.add("current", raw: JSONText.thousandths(age.currentAge))
-            inner.add("apparent", raw: JSONText.thousandths(age.apparentAge))
-            inner.add("received", raw: JSONText.thousandths(age.ageValue))
-            inner.add("delay", raw: JSONText.thousandths(age.responseDelay))
-            inner.add("resident", raw: JSONText.thousandths(age.residentTime))
-        }
-        json.add("remaining", raw: JSONText.thousandths(remaining))
-        json.add("fields", raw: Explanation.list(record.response.fields))
-        return json.closed
+    fileprivate var object: JSONText {
+        JSONText([
+            "status": record.response.status, "digest": record.digest, "bytes": record.length,
+            "body": body?.rawValue ?? "none",
+            "selected": isSelected, "reason": reason,
+            "lifetime": JSONText([
+                "seconds": lifetime.seconds, "basis": lifetime.basis.rawValue, "fields": Explanation.list(basis),
+                "limit": lifetimeLimit,
+            ]),
+            "age": JSONText([
+                "current": age.currentAge, "apparent": age.apparentAge, "received": age.ageValue,
+                "delay": age.responseDelay, "resident": age.residentTime,
+            ]), "remaining": remaining, "fields": Explanation.list(record.response.fields),
+        ])
     }
 }

@@ -13,7 +13,8 @@ enum LogFormat: String, Sendable, CaseIterable {
 struct LogLine: Sendable {
     enum Level: String, Sendable { case info, warning, error }
 
-    /// What the server logs (setting `log.level`): a line for each request below `warning`.
+    /// The level from which the server logs messages (the `log.level` setting). Below `warning`, the log includes a
+    /// line per request.
     enum Threshold: String, Sendable, CaseIterable {
         case trace, debug, info, warning, error
 
@@ -22,24 +23,25 @@ struct LogLine: Sendable {
 
     var level: Level
     var message: String
-    /// Adds the line's own members to the JSON form; in the text form, the message contains that information.
+    /// Whether the message may show the access token. In all other lines, secrets in URLs are hidden.
+    var showsToken = false
+    /// Adds members specific to the line to the JSON form. In the text form, the message contains this information.
     var members: @Sendable (inout JSONText) -> Void = { _ in }
 
+    /// Returns the line in a format.
+    ///
     /// - Parameter time: Unix seconds.
     func text(_ format: LogFormat, time: Double) -> String {
         switch format {
         case .text: return Self.timestamp(time) + " " + message
         case .json:
-            var json = JSONText()
-            json.add("time", Self.timestamp(time))
-            json.add("level", level.rawValue)
-            json.add("message", message)
+            var json = JSONText(["time": Self.timestamp(time), "level": level.rawValue, "message": message])
             members(&json)
-            return json.closed
+            return json.json
         }
     }
 
-    /// UTC with milliseconds (RFC 3339): `2026-11-23T14:05:09.042Z`.
+    /// Returns a time in UTC with milliseconds (RFC 3339), for example `2026-11-23T14:05:09.042Z`.
     static func timestamp(_ seconds: Double) -> String {
         var whole = time_t(seconds.rounded(.down))
         var parts = tm()

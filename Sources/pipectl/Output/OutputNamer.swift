@@ -5,23 +5,34 @@ import Variants
 struct OutputNaming: Sendable {
     /// The source as given.
     var source: String
-    /// Folder relative to the folder argument the source was found in; empty otherwise.
+    /// The folder of the source relative to the folder argument. Empty for other sources.
     var folder: String
-    /// The name that a manifest sets for this source; it replaces the template.
+    /// The name that a manifest sets for this source. The name replaces the template.
     var name: String?
     /// The recipe as written (`@card`) and in canonical form.
     var recipe: (written: String, canonical: String)
     var fileExtension: String
-    /// nil before the variant is made: the placeholders stay.
+    /// The variant's width; nil if the variant has not been rendered yet. Placeholders without a value are kept.
     var width: Int?
     var height: Int?
     var key: String?
-    /// SHA-256 of the variant.
+    /// The SHA-256 digest of the variant.
     var digest: String?
-    /// Position of the source in the input, from 1.
+    /// The position of the source in the input, from 1.
     var index: Int
     /// Whether this source is rendered with more than one recipe.
     var hasSeveralRecipes = false
+}
+
+extension OutputNaming {
+    /// - Parameter variant: The rendered variant; nil if it has not been rendered yet.
+    init(_ item: BatchItem, fileExtension: String, of variant: ItemJSON? = nil) {
+        self.init(
+            source: item.source.source, folder: item.source.folder, name: item.source.name,
+            recipe: (item.written, item.canonical), fileExtension: fileExtension, width: variant?.width,
+            height: variant?.height, key: variant?.key, digest: variant?.digest, index: item.index,
+            hasSeveralRecipes: item.hasSeveralRecipes)
+    }
 }
 
 struct NameError: Error, Sendable, Hashable, CustomStringConvertible {
@@ -32,36 +43,36 @@ struct NameError: Error, Sendable, Hashable, CustomStringConvertible {
 /// The name of an output, relative to the output folder.
 struct OutputName: Sendable, Hashable {
     var path: String
-    /// The name that the template makes, if another output has it.
+    /// The name that results from the template, if another output already has it.
     var wanted: String?
-    /// A template that tells the two outputs apart; nil for names that a manifest sets.
+    /// A template that gives the two outputs different names; nil if a manifest sets the names.
     var mendedTemplate: String?
-    /// Whether another recipe of the same source has made the same bytes under this name.
+    /// Whether another recipe of the same source produced the same bytes under this name.
     var isRepeated = false
 }
 
 /// Names outputs by a template and never gives two outputs the same name.
 ///
-/// Names already given are remembered as hashes, so that 100,000 of them take a few megabytes. The first item in
-/// input order keeps the plain name. A later item of another source gets `-` and 8 hexadecimal digits of SHA-256 of its
-/// source before the extension; a later recipe of the same source gets 8 digits of SHA-256 of source, line feed and
-/// recipe, unless it made the same bytes.
+/// Used names are stored as hashes, so 100,000 names take a few megabytes. The first item in input order keeps the
+/// plain name. For a later item of a different source, `-` and 8 hexadecimal digits are added before the extension. The
+/// digits are taken from the SHA-256 digest of the source. For a later recipe of the same source, they are taken from
+/// the digest of source, line feed and recipe, unless the recipe produced the same bytes.
 struct OutputNamer {
     static let placeholders = ["stem", "ext", "dir", "width", "height", "key", "index", "recipe"]
 
     private enum Part: Sendable {
         case text(String), placeholder(String)
 
-        /// Whether its value is known only after the render.
+        /// Whether the value is known only after rendering.
         var isOfVariant: Bool {
             if case .placeholder(let name) = self { ["width", "height", "key"].contains(name) } else { false }
         }
     }
 
-    /// The template; nil to choose a default by the number of the source's recipes.
+    /// The template; nil to choose the default according to the number of the source's recipes.
     private let template: [Part]?
     private let written: String?
-    /// `suffix` is `-` and the recipe, as far as the extension does not say it.
+    /// `suffix` is `-` and the recipe, without an output that the extension implies.
     private static let defaultTemplates: (one: [Part], several: [Part]) = (
         [.placeholder("stem"), .text("."), .placeholder("ext")],
         [.placeholder("stem"), .placeholder("suffix"), .text("."), .placeholder("ext")]
@@ -71,21 +82,23 @@ struct OutputNamer {
         var source: Int
         var content: Int?
     }
-    /// The holder of each name, by the name's hash.
+    /// The output that has each name, by the name's hash.
     private var given: [Int: Holder] = [:]
     private let foldsCase: Bool
     private static let componentLimit = 240
 
     /// - Parameters:
-    ///   - template: nil for `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` for a source with several recipes.
-    ///   - foldsCase: whether names that differ in case, or in how they compose accents, are the same file.
+    ///   - template: The template. Nil means `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` for a source with several
+    ///     recipes.
+    ///   - foldsCase: Whether names that differ only in case or in Unicode normalization are the same file. Default
+    ///     false.
     init(template: String?, foldsCase: Bool = false) throws(NameError) {
         written = template
         self.foldsCase = foldsCase
         self.template = try template.map { text throws(NameError) in try Self.parse(text) }
     }
 
-    /// The name of the next item's output; never outside the output folder.
+    /// Returns the name of the next item's output. The name is never outside the output folder.
     mutating func name(for item: OutputNaming) throws(NameError) -> OutputName {
         let own = try item.name.map { text throws(NameError) in try Self.parse(text) }
         let usual = item.hasSeveralRecipes ? Self.defaultTemplates.several : Self.defaultTemplates.one
@@ -98,9 +111,9 @@ struct OutputNamer {
             case .placeholder(let placeholder): text += value(placeholder, item)
             }
         }
-        // `{dir}` is empty at the top of a folder. The template itself does not begin with a slash.
+        // `{dir}` is empty for files directly in the folder argument. The template itself does not begin with a slash.
         let path = try contained(String(decoding: text.utf8.drop { $0 == UInt8(ascii: "/") }, as: UTF8.self))
-        // Before the render, such names are not known.
+        // Before rendering, such names are unknown.
         let isOpen = item.width == nil && parts.contains(where: \.isOfVariant)
         if isOpen { return OutputName(path: path) }
         let holder = Holder(source: ByteString(item.source).hashValue, content: item.digest?.hashValue)
@@ -108,7 +121,8 @@ struct OutputNamer {
             "", "-" + sha256Hex(item.source).prefix(8),
             "-" + sha256Hex(item.source + "\n" + item.recipe.canonical).prefix(8),
         ]
-        // The second suffix is for a collision with another source, the third for another recipe of the same source.
+        // The second suffix resolves a collision with a different source, the third with a different recipe of the same
+        // source.
         let isOwn = given[hash(path)]?.source == holder.source
         for suffix in isOwn ? ["", suffixes[2]] : suffixes {
             let candidate = Self.insert(suffix, into: path)
@@ -125,7 +139,7 @@ struct OutputNamer {
     }
 
     private func hash(_ path: String) -> Int {
-        // Upper case first: it folds more letters, and folding too many costs only a suffix.
+        // Uppercasing first folds more letters. Folding too many letters only causes an unnecessary suffix.
         foldsCase ? path.uppercased().lowercased().hashValue : ByteString(path).hashValue
     }
 
@@ -176,8 +190,8 @@ struct OutputNamer {
         }
     }
 
-    /// The last path component (of a URL, percent-decoded) without extension, `/`, NUL and leading dots; if that is
-    /// empty, the host; if there is none, `image`.
+    /// Returns the last path component (percent-decoded for a URL) without extension, `/`, NUL and leading dots. If the
+    /// component is empty, returns the host, or `image` if the source has no host.
     static func stem(of source: String) -> String {
         var component: String
         var host = ""
@@ -192,7 +206,7 @@ struct OutputNamer {
         } else {
             component = String(source.pathParts.last ?? "")
         }
-        // Compare scalars: a combining mark after a `/` would hide it from a comparison of characters.
+        // Compare Unicode scalars, because a combining mark after a `/` would hide it when comparing characters.
         component = String(
             String.UnicodeScalarView(component.unicodeScalars.filter { $0 != "/" && $0 != "\0" }.drop { $0 == "." }))
         if let dot = component.lastIndex(of: "."), dot != component.startIndex { component = String(component[..<dot]) }
@@ -201,7 +215,8 @@ struct OutputNamer {
         return fallback.isEmpty ? "image" : String(fallback)
     }
 
-    /// `-` and the recipe without an output that the extension names: `-320x240` for `thumbnail:320x240,webp`.
+    /// Returns `-` and the recipe, without an output that the extension implies: `-320x240` for
+    /// `thumbnail:320x240,webp`.
     private func suffix(_ item: OutputNaming) -> String {
         var (written, canonical) = item.recipe
         let last = canonical.split(separator: ",").last ?? ""
@@ -217,8 +232,8 @@ struct OutputNamer {
         return part.isEmpty ? "" : "-" + part
     }
 
-    /// The preset's name if the recipe is a single preset; else the canonical text, made safe for a file name, without
-    /// the word that most begin with: `300x200_fill` for `thumbnail:300x200:fill`.
+    /// Returns the preset's name if the recipe is a single preset. Otherwise, returns the canonical form, made safe for
+    /// a file name and without the word with which most recipes begin: `300x200_fill` for `thumbnail:300x200:fill`.
     func recipePart(_ written: String, _ canonical: String) -> String {
         if written.hasPrefix("@"), !written.contains(",") {
             return written.dropFirst().split { $0.isWhitespace || $0 == "/" }.joined(separator: "_")
@@ -242,7 +257,7 @@ struct OutputNamer {
 
     // MARK: Safety
 
-    /// Throws if the text cannot begin or be the path of an output.
+    /// Throws if the string is not a valid output path or the beginning of one.
     private static func check(_ text: String) throws(NameError) {
         guard !text.utf8.contains(0) else { throw NameError(message: "the output name contains a NUL") }
         guard text.utf8.first != UInt8(ascii: "/") else {
@@ -251,7 +266,8 @@ struct OutputNamer {
         }
     }
 
-    /// The path without empty and `.` components. Throws if it would leave the output folder or names no file.
+    /// Returns the path without empty and `.` components. Throws if the path leads out of the output folder or names no
+    /// file.
     private func contained(_ text: String) throws(NameError) -> String {
         try Self.check(text)
         var components: [String] = []
@@ -268,7 +284,7 @@ struct OutputNamer {
         return components.joined(separator: "/")
     }
 
-    /// Shortens an overlong component: file systems allow 255 bytes, some of which a collision suffix may need.
+    /// Shortens a long path component. File systems allow 255 bytes, and the collision suffix needs some of them.
     private func shortened(_ component: String) -> String {
         guard component.utf8.count > Self.componentLimit else { return component }
         let (stem, ending) = Self.split(component)

@@ -20,12 +20,13 @@ enum ProgramExit: Int32, Sendable, CaseIterable {
     case outputFailed = 8
     case interrupted = 130
 
-    /// The exit code of a single-source command; codes with another count as failed renders.
+    /// Returns the exit code of a single-source command. Error codes without a matching exit code are treated as failed
+    /// renders.
     init(_ code: PipelineError.Code) { self = ProgramExit(rawValue: code.exitCode) ?? .renderFailed }
 }
 
 extension PipelineError.Code {
-    // Those with exit code 1 occur in batches alone.
+    // Codes with exit code 1 occur only in batches.
     static let badSource = Self("badSource", 1, 400, "the name of a file in a folder is not UTF-8")
     static let badManifest = Self("badManifest", 1, 400, "the manifest cannot be read")
     static let badManifestLine = Self("badManifestLine", 1, 400, "a line of the manifest is malformed")
@@ -35,10 +36,10 @@ extension PipelineError.Code {
     static let outputRefused = Self(
         "outputRefused", 1, 403, "a worker's `--output` does not hold the place to write to")
     static let notSigned = Self(
-        "notSigned", 1, 403, "an entry of a queue has no signature, or that of another key or batch")
+        "notSigned", 1, 403, "an entry of a queue is unsigned, or signed with another key or for another batch")
     static let outputFailed = Self("outputFailed", 8, 500, "the output cannot be written")
 
-    /// What commands report besides the codes of a pipeline.
+    /// The error codes of commands, in addition to the pipeline's error codes.
     static let ofItems: [Self] = [
         .badSource, .badManifest, .badManifestLine, .noRecipe, .badName, .leftOut, .abandoned, .outputRefused,
         .notSigned, .outputFailed,

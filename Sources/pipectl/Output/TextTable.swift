@@ -7,13 +7,13 @@ struct TextTable: Sendable {
     private let alignments: [Alignment]
     private var rows: [[String]] = []
 
-    /// - Parameter columns: title and alignment of each column; if all titles are empty, no header row is printed.
+    /// - Parameter columns: Title and alignment of each column. If all titles are empty, the table has no header row.
     init(_ columns: [(title: String, alignment: Alignment)]) {
         alignments = columns.map(\.alignment)
         if columns.contains(where: { !$0.title.isEmpty }) { rows.append(columns.map(\.title)) }
     }
 
-    /// Adds a row; missing cells are empty, line breaks and control characters become spaces.
+    /// Adds a row. Missing cells are empty. Line breaks and control characters are replaced with spaces.
     mutating func add(_ cells: String...) { add(cells) }
 
     mutating func add(_ cells: [String]) {
@@ -21,8 +21,8 @@ struct TextTable: Sendable {
         rows.append(clean + Array(repeating: "", count: alignments.count - clean.count))
     }
 
-    /// The text with control characters, which could move a terminal's cursor, replaced by spaces, and without the secrets of
-    /// URLs.
+    /// Returns text without secrets in URLs, and with control characters, which could move a terminal's cursor,
+    /// replaced with spaces.
     static func plain(_ text: String) -> String {
         let text = SourceURL.hidingSecrets(text)
         guard text.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else { return text }
@@ -33,7 +33,7 @@ struct TextTable: Sendable {
         return String(result)
     }
 
-    /// All lines, each ended by a line feed.
+    /// All lines, each terminated by a line feed.
     var text: String {
         var widths = [Int](repeating: 0, count: alignments.count)
         for row in rows { for (column, cell) in row.enumerated() { widths[column] = max(widths[column], cell.count) } }
@@ -53,12 +53,12 @@ struct TextTable: Sendable {
 }
 
 enum Readable {
-    /// `1 body`, `7 bodies`.
+    /// Returns a number with its noun, for example `1 body` or `7 bodies`.
     static func count(_ number: Int, _ one: String, _ many: String) -> String {
         "\(number) \(number == 1 ? one : many)"
     }
 
-    /// `812 B`, `15.2 kB`, `1.3 MB`: decimal units, three digits.
+    /// Returns a size in decimal units with three digits, for example `812 B`, `15.2 kB` or `1.3 MB`.
     static func bytes(_ count: Int) -> String {
         if count < 1000 { return "\(count) B" }
         var value = Double(count) / 1000
@@ -69,14 +69,14 @@ enum Readable {
         return tenths(value) + " TB"
     }
 
-    /// One decimal below 100, none from there on.
+    /// Returns a number with one decimal below 100, and without decimals from 100.
     static func tenths(_ value: Double) -> String {
         if value >= 99.95 { return String(Int(value.rounded())) }
         let scaled = Int((value * 10).rounded())
         return "\(scaled / 10).\(scaled % 10)"
     }
 
-    /// `0.4 s`, `42 s`, `3 min 05 s`, `2 h 10 min`.
+    /// Returns a duration, for example `0.4 s`, `42 s`, `3 min 05 s` or `2 h 10 min`.
     static func duration(seconds: Double) -> String {
         if seconds < 10 { return tenths(max(0, seconds)) + " s" }
         let whole = Int(min(seconds, 1e9).rounded())

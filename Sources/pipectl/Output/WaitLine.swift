@@ -1,8 +1,8 @@
 import Pipeline
 
-/// The progress line of a command that waits for one load; it appears on a terminal after one second.
+/// The progress line of a command that waits for one load. The line appears on a terminal after one second.
 enum WaitLine {
-    /// The line for a load that has taken so long.
+    /// Returns the line for a load that has taken `seconds` so far.
     static func text(_ status: LoadStatus, seconds: Double) -> String {
         let text =
             switch status.phase {
@@ -18,7 +18,7 @@ enum WaitLine {
 
     /// Updates the line until the task is cancelled, then clears it.
     ///
-    /// - Parameter descriptor: the terminal's descriptor.
+    /// - Parameter descriptor: The terminal's file descriptor.
     static func show(_ load: LoadTask, on descriptor: Int32) async {
         let began = ContinuousClock.now
         var pause = Duration.seconds(1)
@@ -34,7 +34,7 @@ enum WaitLine {
     }
 
     private static func send(_ text: String, _ descriptor: Int32) {
-        // Ignore errors: if the terminal is closed, there is nowhere to report them.
+        // Ignore errors. If the terminal is closed, they cannot be reported.
         try? AtomicOutput.write(Array(text.utf8), toDescriptor: descriptor, named: "standard error")
     }
 }

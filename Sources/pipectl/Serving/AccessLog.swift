@@ -5,22 +5,22 @@ import Pipeline
 import PipelineSupport
 import Synchronization
 
-/// The setting `server.accessLog`: a line on stdout for each request. Not on stderr, which has the program's own messages,
-/// so that what reads the lines meets nothing else.
+/// The `server.accessLog` setting: a line per request on stdout. The program's own messages are written to stderr, so
+/// stdout contains only the access log.
 enum AccessLog: String, Sendable, CaseIterable {
     case off
-    /// The combined format of NCSA's and Apache's logs.
+    /// The combined log format of NCSA and Apache.
     case combined
-    /// One object a line.
+    /// One JSON object per line.
     case json
 
-    /// nil if it is off.
-    var requests: RequestLog? {
+    /// Returns the log that writes the lines, or nil if the access log is off.
+    func requests(_ console: Console) -> RequestLog? {
         guard self != .off else { return nil }
-        let output = Output()
+        let output = Output(console)
         return RequestLog(
             write: { output.write(line($0)) },
-            reportLost: { Console.error("pipectl: \($0) requests are not in the access log: stdout is too slow") })
+            reportLost: { console.error("pipectl: \($0) requests are not in the access log: stdout is too slow") })
     }
 
     func line(_ entry: RequestLog.Entry) -> String {
@@ -33,17 +33,21 @@ enum AccessLog: String, Sendable, CaseIterable {
 
     private final class Output: Sendable {
         private let hasFailed = Mutex(false)
+        private let console: Console
+
+        init(_ console: Console) { self.console = console }
 
         func write(_ line: String) {
             do throws(FileError) {
-                try Console.write(Array((line + "\n").utf8))
+                try console.write(Array((line + "\n").utf8))
             } catch {
-                // Once: the reader of the lines is gone, and every further line fails in the same way.
+                // Reported once, because the reader of the lines has exited and every further line fails in the same
+                // way.
                 let isFirst = hasFailed.withLock { hasFailed in
                     defer { hasFailed = true }
                     return !hasFailed
                 }
-                if isFirst { Console.error("pipectl: the access log: \(error)") }
+                if isFirst { console.error("pipectl: the access log: \(error)") }
             }
         }
     }
@@ -53,7 +57,8 @@ extension AccessLog {
     private static func combined(_ entry: RequestLog.Entry) -> String {
         var request = "-"
         if let asked = entry.request {
-            request = [asked.method, target(asked), entry.version ?? "-"].map(escaped).joined(separator: " ")
+            request = [asked.method, target(asked, entry.answer.route), entry.version ?? "-"].map(escaped).joined(
+                separator: " ")
         }
         func field(_ name: String) -> String {
             entry.request?.fields.first(name).map { escaped(shown($0)) } ?? "-"
@@ -64,43 +69,37 @@ extension AccessLog {
     }
 
     private static func json(_ entry: RequestLog.Entry) -> String {
-        var json = JSONText()
-        json.add("ts", LogLine.timestamp(entry.time))
-        json.add("client", entry.client)
-        json.add("method", entry.request?.method)
-        json.add("target", entry.request.map(target))
-        json.add("protocol", entry.version)
-        json.add("status", entry.answer.status)
-        json.add("bytes", sent(entry))
-        json.add("milliseconds", raw: JSONText.thousandths(entry.milliseconds))
-        let isOfCache = entry.answer.note?.hasPrefix("pipeline") == true
-        json.add(isOfCache ? "cache" : "note", entry.answer.note)
-        json.add("format", entry.answer.picture?.format)
-        json.add("size", entry.answer.picture?.size)
-        json.add("key", entry.answer.picture?.key)
-        json.add("referer", entry.request?.fields.first("referer").map { text(shown($0)) })
-        json.add("userAgent", entry.request?.fields.first("user-agent").map(text))
-        json.add("traceId", entry.answer.traceID ?? entry.request.flatMap { TraceContext($0.fields)?.traceID })
-        return json.closed
+        let (request, answer) = (entry.request, entry.answer)
+        let isOfCache = answer.note?.hasPrefix("pipeline") == true
+        return JSONText([
+            "ts": LogLine.timestamp(entry.time), "client": entry.client, "method": request?.method,
+            "target": request.map { target($0, answer.route) }, "protocol": entry.version, "status": answer.status,
+            "bytes": sent(entry), "milliseconds": entry.milliseconds, (isOfCache ? "cache" : "note"): answer.note,
+            "format": answer.picture?.format, "size": answer.picture?.size, "key": answer.picture?.key,
+            "referer": request?.fields.first("referer").map { text(shown($0)) },
+            "userAgent": request?.fields.first("user-agent").map(text),
+            "traceId": answer.traceID ?? request.flatMap { TraceContext($0.fields)?.traceID },
+        ]).json
     }
 
-    /// As the program's log shows it: without signature and credentials.
-    private static func target(_ request: ServerRequest) -> String {
-        RequestLog.shown(request.target).replacing("…", with: "...")
+    /// Returns the request target without signature and credentials, as in the program's log.
+    private static func target(_ request: ServerRequest, _ route: Route?) -> String {
+        RequestLog.shown(request.target, route).replacing("…", with: "...")
     }
 
-    /// A field's text without the secrets of URLs in it.
+    /// Returns the value of a header field without secrets in URLs.
     private static func shown(_ field: String) -> String {
         SourceURL.hidingSecrets(field).replacing("…", with: "...")
     }
 
-    /// Bytes of the body that was sent.
+    /// Returns the length of the body that was sent, in bytes.
     private static func sent(_ entry: RequestLog.Entry) -> Int {
         entry.request?.isHead == true ? 0 : entry.answer.bytes
     }
 
-    /// Text of a client's as nginx writes it (`ngx_http_log_escape`): no quotation mark, line break or other control
-    /// character gets into a line, so that no client can forge one. A field's text has a scalar for each byte.
+    /// Returns a string from a client with the same escaping as in nginx (`ngx_http_log_escape`). Quotation marks, line
+    /// breaks and other control characters are escaped, so that a client cannot forge a line. The string contains one
+    /// Unicode scalar per byte.
     static func escaped(_ text: String) -> String {
         func isPlain(_ byte: UInt8) -> Bool {
             (0x20..<0x7F).contains(byte) && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
@@ -119,16 +118,16 @@ extension AccessLog {
         return line
     }
 
-    /// Text of a field: its bytes as UTF-8 if they are that.
+    /// Returns the value of a header field, decoded as UTF-8 if its bytes are valid UTF-8.
     private static func text(_ field: String) -> String {
         let bytes = field.unicodeScalars.map { UInt8(exactly: $0.value) }
         guard !bytes.contains(nil) else { return field }
         return String(validating: bytes.compactMap { $0 }, as: UTF8.self) ?? field
     }
 
-    /// UTC: `25/Nov/2026:02:19:54 +0000`.
+    /// Returns a time in UTC, for example `25/Nov/2026:02:19:54 +0000`.
     private static func time(_ seconds: Double) -> String {
-        // `2026-11-25T02:19:54.000Z`, whose names of months do not depend on the locale.
+        // Parses `2026-11-25T02:19:54.000Z`, so that the names of months do not depend on the locale.
         let text = LogLine.timestamp(seconds)
         let names = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
         let date = text.prefix(10).split(separator: "-")

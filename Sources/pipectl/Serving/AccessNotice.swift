@@ -2,25 +2,26 @@ import ImageServer
 import ImageServerNIO
 import Pipeline
 
-/// What `serve` says at its start about who may use it.
+/// The messages of `serve` at startup about who may use the server.
 enum AccessNotice {
-    /// Why it does not start: nothing could be asked of it. nil if something can.
+    /// Returns the reason why the server does not start, or nil if it starts. A server that would refuse every picture
+    /// does not start.
     static func refusal(_ site: ServerConfiguration) -> String? {
         guard site.signature.keys.isEmpty, !site.signature.allowUnsigned, !site.signature.servesThisMachine else {
             return nil
         }
-        return "serve needs keys for signed URLs: \(remedy)"
+        return "serve needs keys for signed URLs, except at loopback addresses such as 127.0.0.1:8080: \(remedy)"
     }
 
     private static let remedy =
         "write `NAME: KEY` to a file, KEY from `openssl rand -hex 32`, and set keysFile to it (docs/signing.md); or set "
         + "allowUnsigned=true to serve everybody who can connect"
 
-    /// Settings that together admit more than they seem to.
+    /// Returns warnings about combinations of settings that allow more than expected.
     ///
     /// - Parameters:
-    ///   - site: what the server answers, and to whom.
-    ///   - configuration: where it listens, and whether `sources.allow` restricts the sources.
+    ///   - site: The configuration of the site.
+    ///   - configuration: The configuration of the listeners and of the allowed sources.
     static func warnings(_ site: ServerConfiguration, _ configuration: RunConfiguration) -> [String] {
         let listen = configuration.listener.passed.first.map { .descriptor($0) } ?? configuration.listener.listen
         let hasSources = !configuration.pipeline.fetch.sources.allow.isEmpty
@@ -39,7 +40,7 @@ enum AccessNotice {
         }
         if site.signature.allowUnsigned, site.recipes.isRestricted, site.openRoutes != [.variant] {
             warnings.append(
-                "everybody who can connect gets originals or what is known of them, although recipes are restricted "
+                "every client that can connect gets originals or their facts, although recipes are restricted "
                     + "(server.routes)")
         }
         var withoutWatermark = site.recipes

@@ -2,16 +2,18 @@ import Glibc
 import ImageServerNIO
 import Variants
 
-/// How many files the server may open (`ulimit -n`), and how many connections it takes for that.
+/// The limit of open files of the server (`ulimit -n`), and the number of connections that the limit allows.
 ///
-/// Without a free descriptor nothing works, and libdispatch ends the process.
+/// Without free descriptors, no operation succeeds, and libdispatch terminates the process.
 struct FileLimit {
-    /// Files that the process may open.
+    /// The maximum number of open files of the process.
     let files: Int
-    /// Descriptors that connections never take: the server's own files, and 64 for caches, transfers and the runtime.
+    /// Descriptors that are not available to connections: the server's own files, and 64 for caches, transfers and the
+    /// runtime.
     private let reserve: Int
-    /// The socket, and the file of the answer or the socket and the file of a transfer. One more if operators have an
-    /// address of their own, which takes a quarter as many connections.
+    /// The maximum number of descriptors per connection: the connection's socket, and either the file of the response
+    /// or the socket and the file of a transfer. There is one more if operators have a separate address, which accepts
+    /// a quarter as many connections.
     private let perConnection: Int
 
     private static var resource: __rlimit_resource_t { .init(RLIMIT_NOFILE.rawValue) }
@@ -19,30 +21,30 @@ struct FileLimit {
 
     init(files: Int, for configuration: RunConfiguration) {
         self.files = files
-        // Each event loop has three, and each render worker takes sockets and shared memory.
-        let workers = configuration.workers.count ?? RunConfiguration.processors
+        // Each event loop uses three descriptors, and each render worker uses sockets and shared memory.
+        let workers = configuration.workers.maxConcurrentRenders ?? RunConfiguration.processors
         reserve = 96 + 4 * RunConfiguration.processors + 6 * workers
         perConnection = configuration.adminListen == nil ? 3 : 4
     }
 
-    /// Raises the limit as far as this user may.
+    /// Raises the limit as far as this user is allowed to.
     static func raised(for configuration: RunConfiguration) -> FileLimit {
         var limit = rlimit()
         getrlimit(resource, &limit)
         let wanted = max(65_536, 5 * rlim_t(configuration.listener.connections))
         limit.rlim_cur = max(limit.rlim_cur, min(limit.rlim_max, wanted))
-        // If it is refused, the limit stays.
+        // If the call fails, the limit does not change.
         if setrlimit(resource, &limit) != 0 { getrlimit(resource, &limit) }
         return FileLimit(files: Int(clamping: limit.rlim_cur), for: configuration)
     }
 
-    /// The limit that so many connections of clients need.
+    /// Returns the limit that is needed for a number of client connections.
     func needed(for connections: Int) -> Int { reserve + perConnection * connections }
 
-    /// Lowers the limit of connections to what fits.
+    /// Lowers the maximum number of connections so that they fit in the limit.
     ///
-    /// - Returns: a warning; nil if nothing changes.
-    /// - Throws: `CommandFailure` if too few fit.
+    /// - Returns: A warning, or nil if the configuration does not change.
+    /// - Throws: `CommandFailure` if the limit is too low.
     func apply(to configuration: inout RunConfiguration) throws(CommandFailure) -> String? {
         let wanted = configuration.listener.connections
         let most = (files - reserve) / perConnection

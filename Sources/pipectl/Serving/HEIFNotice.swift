@@ -1,14 +1,15 @@
 import Variants
 
-/// What `serve` says at its start of the library that decodes HEIF and AVIF.
+/// The messages of `serve` at startup about the library that decodes HEIF and AVIF.
 enum HEIFNotice {
-    /// Older versions have a flaw by which a picture takes over the process that decodes it (GHSA-g89c-p67h-r497).
+    /// The first version without a vulnerability that lets a picture take over the process that decodes it
+    /// (GHSA-g89c-p67h-r497).
     static let floor = [1, 23, 5]
 
     /// - Parameters:
-    ///   - version: of libheif, such as `1.15.1`; nil if it is not known.
-    ///   - formats: what is decoded.
-    ///   - isTrusted: the setting `heif.trusted`.
+    ///   - version: The version of libheif, for example `1.15.1`; nil if it is unknown.
+    ///   - formats: The formats that are decoded.
+    ///   - isTrusted: The `heif.trusted` setting.
     static func lines(version: String?, formats: Set<ImageFormat>, isTrusted: Bool) -> [String] {
         let affected = [ImageFormat.avif, .heif].filter(formats.contains)
         guard !affected.isEmpty else { return [] }

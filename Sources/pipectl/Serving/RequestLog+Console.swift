@@ -2,24 +2,22 @@ import ImageServer
 import PipelineSupport
 
 extension RequestLog {
-    static func console() -> RequestLog {
+    static func console(_ console: Console) -> RequestLog {
         RequestLog(
-            write: { Console.tell(logLine($0)) },
-            reportLost: { Console.error("pipectl: \($0) requests were not logged: stderr is too slow") })
+            write: { console.tell(logLine($0)) },
+            reportLost: { console.error("pipectl: \($0) requests were not logged: stderr is too slow") })
     }
 
     private static func logLine(_ entry: Entry) -> LogLine {
         LogLine(level: .info, message: line(entry)) { json in
-            json.add("client", entry.client)
-            json.add("method", entry.request?.method)
-            json.add("target", entry.request.map { shown($0.target) })
-            json.add("status", entry.answer.status)
-            json.add("bytes", entry.answer.bytes)
-            json.add("milliseconds", raw: JSONText.thousandths(entry.milliseconds))
-            json.add("note", entry.answer.note)
-            json.add("format", entry.answer.picture?.format)
-            json.add("size", entry.answer.picture?.size)
-            json.add("key", entry.answer.picture?.key)
+            let (request, answer) = (entry.request, entry.answer)
+            json.add([
+                "client": entry.client, "method": request?.method,
+                "target": request.map { shown($0.target, answer.route) }, "status": answer.status,
+                "bytes": answer.bytes,
+                "milliseconds": entry.milliseconds, "note": answer.note, "format": answer.picture?.format,
+                "size": answer.picture?.size, "key": answer.picture?.key,
+            ])
         }
     }
 }

@@ -2,8 +2,12 @@ import ImageServer
 import ImageServerNIO
 
 extension RunConfiguration {
-    /// Whether only this machine can connect. Of a socket that was passed it is not known.
+    /// Whether only this machine can connect, including to the operators' address. False if sockets were passed,
+    /// because their addresses are unknown.
     var isForThisMachine: Bool {
-        listener.passed.isEmpty && ["127.", "localhost:", "[::1]:"].contains { "\(listener.listen)".hasPrefix($0) }
+        listener.passed.isEmpty
+            && [listener.listen, adminListen ?? listener.listen].allSatisfy { address in
+                ["127.", "localhost:", "[::1]:"].contains { "\(address)".hasPrefix($0) }
+            }
     }
 }

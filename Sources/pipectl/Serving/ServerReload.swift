@@ -3,36 +3,30 @@ import ImageServerNIO
 import Pipeline
 import PipelineSupport
 
-/// Puts settings in force that have changed while the server runs: what SIGHUP asks for.
-struct ServerReload {
+/// Applies changed settings to a running server, on SIGHUP.
+struct ServerReload: Sendable {
     let pipeline: ImagePipeline
     let servers: [HTTPServer]
-    /// The sockets that were passed at the start.
+    /// The sockets that were passed at startup.
     let passed: [Int32]
-    /// The configuration at the start, of which readiness, metrics and the guard against loops live on.
+    /// The configuration at startup. A reload keeps its readiness, metrics, loop guard and token.
     let site: ServerConfiguration
-    /// The settings in force.
+    /// The current settings.
     private(set) var settings: Settings
 
-    /// Reads the settings' files again and puts in force what can be; if anything is wrong with them, nothing changes.
+    /// Reads the settings again and applies the changes that a reload supports. If the settings contain an error, no
+    /// setting changes.
     ///
-    /// - Returns: what to tell the operator, line by line.
+    /// - Returns: Messages for the operator, one per line.
     mutating func callAsFunction(_ read: () -> Settings) -> [(text: String, level: LogLine.Level)] {
         do {
             let changed = read()
             let merged = settings.taking(SettingCatalogue.reloaded, from: changed)
             var (configuration, site) = try merged.serving(passed)
             (site.readiness, site.metrics, site.loop) = (self.site.readiness, self.site.metrics, self.site.loop)
-            let next = Site(pipeline: pipeline, settings: site, now: { SystemClock.unix.seconds })
-            var switches: [@Sendable () -> Void] = []
-            for server in servers {
-                do throws(HTTPServer.StartError) {
-                    switches.append(try server.reload(next, configuration.listener))
-                } catch {
-                    throw CommandFailure(.usage, error.message)
-                }
-            }
-            for puts in switches { puts() }
+            site.accessToken = self.site.accessToken
+            let next = try Site(pipeline: pipeline, settings: site, now: { SystemClock.unix.seconds })
+            for server in servers { server.reload(next, configuration.listener) }
             let names = settings.changes(in: merged)
             settings = merged
             let waiting = settings.changes(in: changed)

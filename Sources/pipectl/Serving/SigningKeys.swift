@@ -1,17 +1,19 @@
 import ImageServer
+import PipelineSupport
 import Variants
 
-/// The keys that sign paths, from the settings `keys` and `keysFile`.
+/// The keys that sign paths, from the `keys` and `keysFile` settings.
 extension RunConfiguration {
-    /// All keys, those of `keys` first. What cannot be read is an error for each line, without the key.
+    /// Returns all keys, beginning with the keys in `keys`. An invalid line causes an error that does not contain the
+    /// key.
     func signingKeys(_ settings: Settings, _ errors: inout SettingErrors) -> [SigningKey] {
-        guard let path = keysFile else { return keys }
+        guard let path = keysFile else { return site.keys }
         let text: String
         do throws(FileError) { text = try FileText.read(path, limit: 1 << 20) } catch {
             errors.add(settings.given("keysFile").bad(error.description))
-            return keys
+            return site.keys
         }
-        var all = keys
+        var all = site.keys
         for (index, line) in text.split(separator: "\n", omittingEmptySubsequences: false).enumerated() {
             let plain = line.trimmingSpace()
             guard !plain.isEmpty, !plain.hasPrefix("#") else { continue }
@@ -30,36 +32,37 @@ extension RunConfiguration {
                 bad("the key `\(name)` is there twice")
                 continue
             }
-            do throws(SigningKey.Refusal) { all.append(try SigningKey(id: name, hex: hex)) } catch { bad(error.text) }
+            do throws(InvalidSetting) { all.append(try SigningKey(id: name, hex: hex)) } catch { bad(error.message) }
         }
         return all
     }
 }
 
 extension Settings {
-    /// Checks that a server with these settings answers on a route, and makes the recipe.
+    /// Checks that a server with these settings has the route enabled and renders the recipe.
     func checkSigned(_ route: ImageRoute, recipe text: String? = nil) throws {
         var errors = errors
         let configuration = configuration(
             serves: true,
             only: ["presets", "limits.steps", "recipes.", "sizes.", "server.routes", "masks", "overlays"], &errors)
         var site = configuration.site
-        // Faulty presets are among the errors.
-        site.presets = (try? configuration.recipePresets()) ?? .none
+        // Invalid presets have already been added to the errors.
+        let presets = (try? configuration.recipePresets()) ?? RecipePresets.none
+        site.presets = presets
         configuration.fillRecipes(of: &site, self, &errors)
         try errors.check()
         guard site.openRoutes.contains(route) else {
             throw CommandFailure(.usage, "/\(route.rawValue) is closed by these settings (`server.routes`)")
         }
-        // Without presets in these settings, a preset is the server's to know.
+        // If these settings contain no presets, only the server knows them.
         guard let text, !text.contains("@") || !configuration.presets.isEmpty else { return }
-        let recipe = try Recipe(usage: text, presets: site.presets)
+        let recipe = try Recipe(usage: text, presets: presets)
         if let reason = site.recipes.refusal(of: recipe, text: text) {
             throw CommandFailure(.usage, "recipe `\(text)`: \(reason)")
         }
     }
 
-    /// The keys, for commands that need nothing else.
+    /// Returns the keys, for commands that need no other settings.
     func signingKeys() throws(SettingErrors) -> [SigningKey] {
         var errors = errors
         let keys = configuration(serves: true, only: ["keys"], &errors).signingKeys(self, &errors)

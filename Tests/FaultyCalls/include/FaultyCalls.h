@@ -17,7 +17,7 @@ void faulty_fail(const char *folder, int kinds, int error, int interval);
 /// How many calls were made to fail.
 long faulty_failures(void);
 
-/// Blocks every call of these kinds on files whose path contains `part` until `faulty_release`.
+/// Blocks every call of these kinds on files with `part` in their path, until `faulty_release`.
 void faulty_hold(const char *part, int kinds);
 void faulty_release(void);
 

@@ -20,8 +20,8 @@ extension ImageServerFuzzTests {
             if decoded.count > text.utf8.count { return "decoding makes more bytes" }
             if percentDecoded(encoded(decoded)) != decoded { return "other bytes when encoded and decoded again" }
         }
-        _ = PercentText.base64URLDecoded(text)
-        if let path = SignedPath(text) {
+        _ = Base64.urlDecoded(text)
+        if let path = SignedPath(RequestTarget(text)) {
             // Everything is signed but the signature, the slash before it, and `v=…` with the mark before or behind it.
             let query = text.utf8.firstIndex(of: UInt8(ascii: "?")).map { text.utf8[$0...].dropFirst() }
             let versions = (query?.split(separator: UInt8(ascii: "&")) ?? []).filter { $0.starts(with: "v=".utf8) }
@@ -29,29 +29,22 @@ extension ImageServerFuzzTests {
             if path.text.count + unsigned != text.utf8.count { return "bytes that are not signed" }
             if (path.keyAndCode?.code.count ?? 32) != 32 { return "a code of another length" }
         }
-        guard let route = try? Route(text) else { return nil }
-        switch route {
-        case .health, .ready, .metrics, .purge, .page:
-            return nil
-        case .source(let source, let mode):
+        guard let read = try? Read(text) else { return nil }
+        let again: Read?
+        switch read {
+        case .operation(.source(let source, let mode)):
             if source.isEmpty || source.hasPrefix("b64:") { return nil }
             let query = mode.map { "?mode=\($0.rawValue)" } ?? ""
-            let again = try? Route("/source/\(encoded(Array(source.utf8)))\(query)")
-            return again == route ? nil : "`\(route)` becomes `\(again.map { "\($0)" } ?? "nothing")`"
-        case .original(let signature, let source), .info(let signature, let source):
-            if SignedPath(text) == nil, text.hasPrefix("/") { return "`\(text)` needs no signature" }
-            // From `b64:`; there is no other way to write these.
+            again = try? Read("/source/\(encoded(Array(source.utf8)))\(query)")
+        case .operation: return nil
+        case .picture(let name, let recipe, let source):
+            if SignedPath(RequestTarget(text)) == nil { return "`\(text)` needs no signature" }
+            // Only `b64:` can express these.
             if source.isEmpty || source.hasPrefix("b64:") { return nil }
-            let name = if case .info = route { "info" } else { "original" }
-            let again = try? Route("/\(name)/\(signature)/\(encoded(Array(source.utf8)))")
-            return again == route ? nil : "`\(route)` becomes `\(again.map { "\($0)" } ?? "nothing")`"
-        case .variant(let signature, let recipe, let source):
-            if SignedPath(text) == nil, text.hasPrefix("/") { return "`\(text)` needs no signature" }
-            if source.isEmpty || source.hasPrefix("b64:") { return nil }
-            let again = try? Route(
-                "/variant/\(signature)/\(encoded(Array(recipe.utf8)))/\(encoded(Array(source.utf8)))")
-            return again == route ? nil : "`\(route)` becomes `\(again.map { "\($0)" } ?? "nothing")`"
+            let middle = name == "variant" ? "/" + encoded(Array(recipe.utf8)) : ""
+            again = try? Read("/\(name)/unsigned\(middle)/\(encoded(Array(source.utf8)))")
         }
+        return again == read ? nil : "`\(read)` becomes `\(again.map { "\($0)" } ?? "nothing")`"
     }
 
     private static func encoded(_ bytes: [UInt8]) -> String {

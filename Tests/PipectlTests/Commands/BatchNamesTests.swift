@@ -6,7 +6,7 @@ import Testing
 @testable import pipectl
 
 extension CommandTests {
-    /// Batches of files whose names, or contents, look like those of others.
+    /// Batches of files with names or contents like other files'.
     @Suite struct BatchNames {
         private let site = CommandSite()
         private static let pictures = [

@@ -29,7 +29,9 @@ extension CommandTests {
             let (second, listed) = try await run()
             let orphans: [SettingValue] = [.string("out/b.webp"), .string("out/x/c.webp")]
             #expect(second.exit == 0 && listed["orphans"] == .list(orphans), "\(second.text)")
-            #expect(second.errors.contains("outputs whose sources are gone: 2; --prune removes them\n    out/b.webp\n"))
+            #expect(
+                second.errors.contains(
+                    "outputs that have lost their sources: 2; --prune removes them\n    out/b.webp\n"))
             #expect(site.folder.bytes("out/b.webp") != nil)
             // A run with other inputs does not consider these sources.
             try copy("other/f.jpg")
@@ -37,7 +39,8 @@ extension CommandTests {
             #expect(SettingValue.parsed(other.text)["pruned"] == .list([]), "\(other.errors)")
             let (third, removed) = try await run(["--prune"])
             #expect(third.exit == 0 && removed["pruned"] == .list(orphans), "\(third.errors)")
-            #expect(third.errors.contains("removed 2, whose sources are gone\n    out/b.webp\n"), "\(third.errors)")
+            #expect(
+                third.errors.contains("removed 2 that have lost their sources\n    out/b.webp\n"), "\(third.errors)")
             #expect(site.folder.names("out") == ["a.webp", "f.jpg", "own.webp", "x"])
             #expect(site.folder.text("out/x/d.webp") == "changed" && site.folder.text("out/own.webp") == "mine")
             let (fourth, rest) = try await run(["--prune"])

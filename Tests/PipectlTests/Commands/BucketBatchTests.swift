@@ -11,37 +11,24 @@ import Testing
 /// A store that is not ours, its buckets `photos` and `out`, and what stands between it and the program if a test asks.
 private final class StoreBench: Sendable {
     let folder = ScratchFolder()
-    let endpoint: String
-    private let program: HelperProgram
+    private let store: BucketServer
+    var endpoint: String { store.endpoint }
     private let curl: CurlTransport
     let direct: S3Transport
 
-    init(_ server: String) async throws {
-        mkdir(folder("store"), 0o700)
-        for bucket in ["photos", "out"] { mkdir(folder("store/" + bucket), 0o700) }
-        (program, endpoint) = server == "moto" ? try S3Servers.moto() : try S3Servers.rclone(folder("store"))
-        program.readOn()
+    init(_ server: String) throws {
+        store = try BucketServer(server, "photos", "out", isShared: true)
         var fetching = FetchConfiguration()
         fetching.allowPrivateAddresses = .all
         curl = CurlTransport(fetching)
         var configuration = S3Configuration()
-        configuration.store.endpoint = endpoint
+        configuration.store.endpoint = store.endpoint
         configuration.store.credentials = .key(id: "ACCESSKEY", secret: "SECRETKEY")
         direct = S3Transport(
             RetryingTransport(curl, configuration: fetching), configuration, environment: { _ in nil })
-        if server == "moto" {
-            for bucket in ["photos", "out"] {
-                var request = FetchRequest(url: try SourceURL(endpoint + "/" + bucket))
-                request.method = "PUT"
-                _ = try await curl.fetch(request)
-            }
-        }
     }
 
-    deinit {
-        curl.shutdown()
-        program.stop()
-    }
+    deinit { curl.shutdown() }
 
     func put(_ bytes: [UInt8], _ object: String) async throws {
         let type = [HeaderField("Content-Type", "image/bmp")]
@@ -78,7 +65,7 @@ private final class StoreBench: Sendable {
     func front(
         _ answer: @escaping @Sendable (OriginRequest, () -> FetchedResponse?) -> OriginReply
     ) throws -> LoopbackOrigin {
-        try LoopbackOrigin { [curl, endpoint] request in
+        try LoopbackOrigin { [curl, endpoint = store.endpoint] request in
             answer(request) {
                 guard let url = try? SourceURL(endpoint + request.target) else { return nil }
                 let kept = request.lines.filter { !["host", "content-length", "expect"].contains($0.name) }
@@ -106,7 +93,7 @@ private final class StoreBench: Sendable {
     }
 }
 
-/// A BMP of 4 × 4 pixels, other than that of any other number.
+/// A BMP of 4 × 4 pixels, different for each number.
 private func picture(_ number: Int) -> [UInt8] {
     func little(_ value: Int, _ count: Int) -> [UInt8] { (0..<count).map { UInt8(value >> ($0 * 8) & 255) } }
     let pixels = (0..<16).flatMap { [UInt8(number & 255), UInt8(number >> 8), UInt8($0 * 16)] }
@@ -131,7 +118,7 @@ extension CommandTests {
         func `a bucket is listed, rendered and written, and what stands is not written again`(
             _ server: String
         ) async throws {
-            let bench = try await StoreBench(server)
+            let bench = try StoreBench(server)
             for (number, key) in ["a%20b.bmp", "2026/%C3%BC%2B.bmp", "2026/07/c.bmp"].enumerated() {
                 try await bench.put(picture(number), "s3://photos/in/" + key)
             }
@@ -149,7 +136,7 @@ extension CommandTests {
             #expect(object.fields.first("content-type") == "image/png")
             #expect(object.fields.first("cache-control") == "max-age=60")
             #expect(object.body.starts(with: [0x89, 0x50, 0x4E, 0x47]))
-            // The same again, with another Cache-Control, and without one.
+            // Again, with another Cache-Control, and without one.
             for (control, new) in [("max-age=60", 0), ("max-age=70", 3), (nil, 0)] as [(String?, Int)] {
                 let again = try await bench.start(command + (control.map { ["--cache-control", $0] } ?? [])).end
                 let counts = SettingValue.parsed(again.text)
@@ -159,7 +146,7 @@ extension CommandTests {
 
         @Test(arguments: ["moto", "rclone"])
         func `no source is replaced, and outputs beside sources are no sources`(_ server: String) async throws {
-            let bench = try await StoreBench(server)
+            let bench = try StoreBench(server)
             let jpeg = try #require(ScratchFolder.bytes(at: Samples.original("night-tiny.jpg")))
             for number in 0..<3 { try await bench.put(picture(number), "s3://photos/\(number).bmp") }
             try await bench.put(jpeg, "s3://photos/4.jpg")
@@ -180,7 +167,7 @@ extension CommandTests {
         }
 
         @Test func `an argument without a dot is a folder if something is below it, else an object`() async throws {
-            let bench = try await StoreBench("moto")
+            let bench = try StoreBench("moto")
             for (number, key) in ["a/1.bmp", "b", "ab.bmp"].enumerated() {
                 try await bench.put(picture(number), "s3://photos/" + key)
             }
@@ -190,14 +177,16 @@ extension CommandTests {
             let (empty, _) = try await bench.run("s3://photos/none/", "-r", "png", "-o", "out")
             #expect(empty.exit == 0 && empty.errors.contains("s3://photos/none/ holds no objects"), "\(empty.errors)")
             let (missing, _) = try await bench.run("s3://photos/a/", "-r", "png", "-o", "s3://nowhere/x")
-            #expect(missing.exit == 8 && missing.errors.contains("there is no bucket `nowhere`"), "\(missing.errors)")
+            #expect(
+                missing.exit == 8 && missing.errors.contains("the bucket `nowhere` does not exist"), "\(missing.errors)"
+            )
             let (usage, _) = try await bench.run(
                 "s3://photos/", "-r", "png", "-o", "out", "--cache-control", "no-cache")
             #expect(usage.exit == 2, "\(usage.errors)")
         }
 
         @Test func `a run that was killed does only what is missing when it is started again`() async throws {
-            let bench = try await StoreBench("moto")
+            let bench = try StoreBench("moto")
             let count = 60
             try await bench.put(pictures: count)
             let puts = Atomic(0)
@@ -244,7 +233,7 @@ extension CommandTests {
             async throws
         {
             let count = getenv("OBJECTS").flatMap { Int(String(cString: $0)) } ?? 200
-            let bench = try await StoreBench("moto")
+            let bench = try StoreBench("moto")
             try await bench.put(pictures: count)
             let credentials = bench.folder("credentials")
             @Sendable func rotate(to number: Int) {
@@ -290,7 +279,7 @@ extension CommandTests {
             #expect(SettingValue.parsed(ended.text)["written"] == .int(count), "\(ended.text)")
             let seen = state.withLock { $0 }
             #expect(seen.key > 3 && seen.refused > 3 && seen.failed > count / 2 && seen.cut > count / 4, "\(seen)")
-            // What the same pictures give from a folder.
+            // The result for the same pictures from a folder.
             for number in 0..<count { bench.folder.write(picture(number), to: "in/\(number % 7)/\(number).bmp") }
             let (files, _) = try await bench.run(bench.folder("in"), "-r", "png", "-o", bench.folder("files"))
             #expect(files.exit == 0, "\(files.errors)")

@@ -19,7 +19,7 @@ extension CommandTests {
             let object = SettingValue.parsed(stats.text)
             #expect(stats.exit == 0 && stats.errors == "")
             for tier in ["originals", "variants", "records"] { #expect(object.at(tier, "entries") == .int(1)) }
-            // However often a render looks whether somebody else was quicker.
+            // A render may look several times whether another request was quicker.
             #expect(object.at("variants", "misses") == .int(1))
             #expect(try await site.run(["cache", "stats"]).lines.count == 4)
 
@@ -42,6 +42,18 @@ extension CommandTests {
             #expect(inspected.exit == 0 && inspected.text.lowercased().contains("etag"))
             let nothing = try await site.run(["cache", "inspect", "http://127.0.0.1/none"])
             #expect(nothing.exit == 4 && nothing.output.isEmpty)
+        }
+
+        @Test func `a turned original is shown with the size that its file has`() async throws {
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { origin.stop() }
+            let source = origin.url("/exif-orientation-6.jpg")
+            let got = SettingValue.parsed(try await site.run(["get", source, "-o", "a", "--json"]).text)
+            let inspected = SettingValue.parsed(try await site.run(["cache", "inspect", source, "--json"]).text)
+            for object in [got, inspected] {
+                #expect(object["width"] == .int(800) && object["height"] == .int(600), "\(object)")
+            }
+            #expect(try await site.run(["cache", "inspect", source]).text.contains("800 × 600"))
         }
 
         @Test func `what an origin sends cannot steer the terminal`() async throws {

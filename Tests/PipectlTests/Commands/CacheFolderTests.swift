@@ -5,7 +5,7 @@ import Testing
 @testable import pipectl
 
 extension CommandTests {
-    /// What a folder that holds no cache is to the commands.
+    /// Commands on a folder that is not a cache.
     @Suite struct CacheFolders {
         private let site = CommandSite()
         private static let looking = [

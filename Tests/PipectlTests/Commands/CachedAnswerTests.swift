@@ -29,7 +29,7 @@ extension CommandTests {
                 return count > 0
             }
             try await waitWhile { !receive() }
-            // Its main one, and those that look things up, store, and wait for signals.
+            // The main thread, and threads that look things up, store, and wait for signals.
             #expect(child.threads.map { $0 <= 4 } == true, "\(child.threads ?? 0)")
             #expect(child.children.isEmpty)
             try await waitWhile {

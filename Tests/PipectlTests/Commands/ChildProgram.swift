@@ -6,7 +6,7 @@ import TestSupport
 
 /// The built `pipectl` as a child process: what it prints is collected by a thread, its end can be waited for.
 final class ChildProgram: Sendable {
-    /// What a child left behind.
+    /// The result of a child process.
     struct Ended: Sendable {
         /// The exit code; 128 + the signal's number when a signal ended it.
         var exit: Int32
@@ -44,17 +44,17 @@ final class ChildProgram: Sendable {
         return own.prefix(through: own.lastIndex(of: "/") ?? own.startIndex) + "pipectl"
     }()
 
-    /// Starts it with nothing of this process's environment but `PATH`, and none of its open files.
+    /// Starts it with only `PATH` of this process's environment, and none of its open files.
     ///
     /// - Parameters:
     ///   - arguments: without the program's name.
     ///   - program: another program than `pipectl`, by path or by name in `PATH`.
-    ///   - input: a file read as stdin; nothing by default.
+    ///   - input: a file read as stdin; empty by default.
     ///   - folder: the working folder, also `HOME`.
     ///   - environment: further variables, each `NAME=value`.
     ///   - hasTerminal: whether stderr is a terminal.
     ///   - socket: a listening socket that it gets as a service manager passes one (`sd_listen_fds(3)`).
-    ///   - seconds: after this long the child is killed, so that a test that went wrong ends.
+    ///   - seconds: the time after which the child is killed, so that a failed test ends.
     init(
         _ arguments: [String], program: String = path, input: String = "/dev/null", folder: String,
         environment variables: [String] = [], hasTerminal: Bool = false, passing socket: Int32? = nil,
@@ -78,8 +78,8 @@ final class ChildProgram: Sendable {
         }
         let search = getenv("PATH").map { String(cString: $0) } ?? "/usr/bin:/bin"
         var environment: [UnsafeMutablePointer<CChar>?] = [strdup("PATH=\(search)"), strdup("HOME=\(folder)"), nil]
-        // `env` becomes the program; it changes the folder, for which POSIX has no action. So does the shell, which alone
-        // knows its process before that.
+        // `env` becomes the program. It changes the folder, for which POSIX has no action. The shell becomes the
+        // program too, and it alone knows its process ID before.
         let passing = ["sh", "-c", "LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\"", "sh"]
         var words =
             (["env", "-C", folder] + variables + (socket == nil ? [] : passing) + [program] + arguments).map {
@@ -188,7 +188,7 @@ final class ChildProgram: Sendable {
         .split(separator: "\n").first { $0.hasPrefix("\(name):") }.flatMap { Int($0.filter(\.isNumber)) }
     }
 
-    /// What its open files are called; nil once it has ended.
+    /// The names of its open files; nil once it has ended.
     var openFiles: [String]? {
         state.withLock { state -> [String]? in
             guard state.ended == nil else { return nil }
@@ -223,7 +223,7 @@ final class ChildProgram: Sendable {
         }
     }
 
-    /// Bytes of memory of its own: neither files nor what it shares. 0 once it has ended.
+    /// Bytes of anonymous memory: neither files nor shared memory. 0 once it has ended.
     var anonymousBytes: Int {
         state.withLock { state -> Int in
             guard state.ended == nil, let bytes = ScratchFolder.bytes(at: "/proc/\(child)/status") else { return 0 }

@@ -5,9 +5,8 @@ import Testing
 
 @testable import pipectl
 
-/// The built program, driven as a shell would: real processes, a real origin, real exit codes. One at a time, since each
-/// is a program that decodes images.
-@Suite(.serialized) struct CommandTests {}
+/// The built program, driven as a shell would: real processes, a real origin, real exit codes.
+@Suite struct CommandTests {}
 
 /// A scratch folder with a cache folder's place in it, and the program run there.
 struct CommandSite: Sendable {
@@ -35,24 +34,8 @@ struct CommandSite: Sendable {
     }
 }
 
-/// The repository's sample files.
-enum Samples {
-    static let folder: String = {
-        let parts = #filePath.split(separator: "/", omittingEmptySubsequences: false)
-        return parts.dropLast(4).joined(separator: "/") + "/samples"
-    }()
-
-    static func original(_ name: String) -> String { folder + "/originals/" + name }
-    static func broken(_ name: String) -> String { folder + "/broken/" + name }
-
-    static var originals: [String] {
-        guard let names = try? FolderNames(folder + "/originals") else { return [] }
-        return (0..<names.count).compactMap { names[$0] }
-    }
-}
-
 extension SettingValue {
-    /// The value of a JSON line; `.null` for what is none.
+    /// The value of a JSON line; `.null` for other text.
     static func parsed(_ text: some StringProtocol) -> SettingValue {
         (try? JSONParser.parse(String(text))) ?? .null
     }

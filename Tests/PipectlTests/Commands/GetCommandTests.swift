@@ -205,6 +205,7 @@ extension CommandTests {
             let text = try await site.run(["info", Samples.original("exif-orientation-6.jpg")])
             #expect(text.exit == 0 && text.text.contains("blurhash") && text.text.contains("orientation"))
             #expect(object["uprightWidth"] == object["height"] && object["uprightHeight"] == object["width"])
+            #expect(object["width"] == .int(800) && object["height"] == .int(600))
             #expect(object["thumbhash"] != nil && object["colourSpace"] == .string("RGB"))
             guard case .list(let palette)? = object["palette"] else { throw CancellationError() }
             #expect((2...5).contains(palette.count))

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TestSupport
 import Testing
 
 @testable import pipectl
@@ -15,7 +16,7 @@ extension CommandTests {
             for words in Self.names(Pipectl.self) {
                 let text = try await site.plain(words + ["--help"]).text
                 let lines = text.split(separator: "\n")
-                // An example that was wrapped goes on at the left margin.
+                // A wrapped example continues at the left margin.
                 for (line, next) in zip(lines, lines.dropFirst())
                 where line.hasPrefix("  ") && line.contains("pipectl ") {
                     let isNew = next.hasPrefix(" ") || next.first?.isUppercase == true
@@ -34,7 +35,7 @@ extension CommandTests {
             }
         }
 
-        /// What bash does at a tab behind the words.
+        /// The work of bash at a tab after the words.
         private static let completing = """
             source <("$0" --generate-completion-script bash)
             COMP_WORDS=("$0" "$@"); COMP_CWORD=$#; COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}

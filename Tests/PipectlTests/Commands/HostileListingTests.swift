@@ -6,7 +6,7 @@ import Testing
 @testable import pipectl
 
 extension CommandTests {
-    /// Batches of a bucket whose store returns false listings.
+    /// Batches of a bucket with a store that returns false listings.
     @Suite struct HostileListings {
         private static let picture = ScratchFolder.bytes(at: Samples.folder + "/originals/night-tiny.jpg") ?? []
 

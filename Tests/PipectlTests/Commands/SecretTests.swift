@@ -1,5 +1,6 @@
 import Glibc
 import Pipeline
+import PipelineSupport
 import TestSupport
 import Testing
 
@@ -11,6 +12,13 @@ extension CommandTests {
         private static let query =
             "?v=1&X-Amz-Signature=PLANTED1&sig=PLANTED2&token=PLANTED3&Key-Pair-Id=PLANTED4&Policy=PLANTED5"
             + "&x%2Dgoog-signature=PLANTED6&AWSAccessKeyId=PLANTED7;Signature=PLANTED8&Expires=99"
+
+        /// URLs within others, percent-encoded up to twice, in queries and in paths.
+        private static let nested = [
+            "?u=http%3A%2F%2Fu%3APLANTED%40h%2Fx.jpg", "/http://u:PLANTED@h/x.jpg",
+            "?u=http%253A%252F%252Fh%253FX-Amz-Signature%253DPLANTED", "?u=h%3Fs%2569g%3DPLANTED",
+            "/http%3A%2F%2Fh%2Fx.jpg%3Fsig%3DPLANTED", "/a.jpg;sig=PLANTED",
+        ]
 
         /// The whole answer to a request, as text.
         private static func answer(_ server: RunningServer, _ target: String) async throws -> String {
@@ -41,13 +49,17 @@ extension CommandTests {
                 RunningServer.variant("png", url("missing.jpg")), RunningServer.original(url("missing.jpg")),
                 RunningServer.variant("png", "user:PLANTED@127.0.0.1/a.jpg"), "/page/cache.json",
                 "/variant/unsigned/png/" + plain,
-            ] {
+            ] + Self.nested.map({ RunningServer.original(origin.url("/night-tiny.jpg" + $0)) }) {
                 let answer = try await Self.answer(server, target)
                 // The first line and the fields, and what is no picture.
                 shown.append((target, answer))
             }
             let ended = await server.stop()
             #expect(ended.exit == 0 && ended.text.contains("night-tiny.jpg") && ended.text.contains("Expires=99"))
+            // Lines stay whole behind a secret.
+            for line in (ended.text + ended.errors).split(separator: "\n") where line.hasPrefix("{") {
+                #expect((try? JSONParser.parse(Array(line.utf8))) != nil, "\(line)")
+            }
             shown += [("access log", ended.text), ("log", ended.errors)]
 
             let list = folder.write("\(url("night-tiny.jpg"))\n\(url("missing.jpg"))\n", to: "list.txt")

@@ -31,9 +31,8 @@ extension CommandTests {
         }
 
         @Test func `docs settings md holds the table of the catalogue`() throws {
-            let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
-                .deletingLastPathComponent().deletingLastPathComponent()
-            let text = try String(contentsOf: root.appending(path: "docs/settings.md"), encoding: .utf8)
+            let path = FuzzPlan.root + "/docs/settings.md"
+            let text = String(decoding: try #require(FuzzPlan.contents(path)), as: UTF8.self)
             let rows = SettingCatalogue.all.map { setting in
                 let cells = [
                     "`\(setting.key)`", setting.kind.expectation, "`\(setting.fallback.json)`", setting.reason,

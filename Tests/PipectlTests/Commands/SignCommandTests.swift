@@ -120,10 +120,10 @@ extension CommandTests {
             ("shell", ["bash", Samples.folder + "/signers/sign.sh"]),
         ]
 
-        /// What each signer prints for a vector; nil for an interpreter that is not there.
+        /// The output of each signer for a vector; nil if the interpreter is missing.
         private static func printed(_ vector: Vector, _ signer: [String]) async throws -> String? {
             guard isInstalled(signer[0]) else { return nil }
-            // `env` starts it, as it does `pipectl` in `ChildProgram`.
+            // `env` starts it, like `pipectl` in `ChildProgram`.
             return try await run(signer + [vector.id, vector.expiry] + vector.words, ["KEY=\(vector.key)"])
         }
 

@@ -70,7 +70,7 @@ extension CommandTests {
             _ = copied(["balloon.webp", "grey.jpg", "night-tiny.jpg"], into: "d")
             var found: [[String]] = []
             for run in 0..<3 {
-                // As a shell expands `d/*`.
+                // The words to which a shell expands `d/*`.
                 let sources = input == ["SHELL"] ? site.folder.names("d").map { "d/" + $0 } : input
                 let ended = try await site.run(["batch"] + sources + more + ["-o", "d", "--json"])
                 #expect(ended.exit == 0, "\(ended.errors)")

@@ -7,7 +7,7 @@ import Testing
 @testable import pipectl
 
 extension CommandTests {
-    /// Systems that lack something: each command says so at once.
+    /// Systems that lack a resource: each command reports it at once.
     @Suite struct SurroundingsOfCommands {
         private let site = CommandSite()
         private let picture = Samples.original("night-tiny.jpg")
@@ -104,7 +104,7 @@ extension CommandTests {
             #expect(ended.errors.contains("--cache DIR or XDG_CACHE_HOME") && !ended.errors.contains("//"))
             let settings = Settings.collected(assignments: ["masks=~/m"], environment: ["HOME": "/"])
             #expect(settings.cacheFolder == "/.cache/image-pipeline")
-            #expect(try settings.configuration(only: ["masks"]).pipeline.masks == "/m")
+            #expect(try settings.configuration(only: ["masks"]).pipeline.rendering.masks == "/m")
         }
     }
 }

@@ -11,15 +11,12 @@ extension CommandTests {
     struct BucketTier {
         @Test func `nodes that share a bucket render a picture once, and say where it came from`() async throws {
             let folder = ScratchFolder()
-            mkdir(folder("store"), 0o700)
-            mkdir(folder("store/cache"), 0o700)
-            let (store, endpoint) = try S3Servers.rclone(folder("store"), isShared: false)
-            store.readOn()
+            let store = try BucketServer("rclone", "cache")
             defer { store.stop() }
             let images = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
             defer { images.stop() }
             _ = folder.write(
-                "remote.s3: {bucket: cache, prefix: fleet, endpoint: '\(endpoint)', accessKey: ACCESSKEY, secretKey: SECRETKEY}\n"
+                "remote.s3: {bucket: cache, prefix: fleet, endpoint: '\(store.endpoint)', accessKey: ACCESSKEY, secretKey: SECRETKEY}\n"
                     + "remote.seconds: 60\nallowPrivateAddresses: true\n", to: "pipectl.yaml")
             let source = images.url("/night-tiny.jpg")
             func get(_ node: String) async throws -> ChildProgram.Ended {
@@ -55,13 +52,10 @@ extension CommandTests {
 
         @Test func `a bucket that refuses shows in the log and in the state of readiness`() async throws {
             let folder = ScratchFolder()
-            mkdir(folder("store"), 0o700)
-            mkdir(folder("store/cache"), 0o700)
-            let (store, endpoint) = try S3Servers.rclone(folder("store"), isShared: false)
-            store.readOn()
+            let store = try BucketServer("rclone", "cache")
             defer { store.stop() }
             _ = folder.write(
-                "remote.s3: {bucket: cache, endpoint: '\(endpoint)', accessKey: ACCESSKEY, secretKey: WRONG}\n"
+                "remote.s3: {bucket: cache, endpoint: '\(store.endpoint)', accessKey: ACCESSKEY, secretKey: WRONG}\n"
                     + "remote.seconds: 60\nallowPrivateAddresses: true\n", to: "pipectl.yaml")
             let server = try await RunningServer.start(folder: folder, config: folder("pipectl.yaml"))
             #expect(try await !server.ask("/ready").text.contains("problems"))

@@ -3,6 +3,7 @@ import HTTPCaching
 import Pipeline
 import PipelineFleet
 import PipelineSupport
+import Synchronization
 import TestSupport
 import Testing
 
@@ -278,7 +279,7 @@ extension CommandTests {
             var workers: [ChildProgram] = []
             for number in 0..<5 { workers.append(try Self.worker(redis, folder, "w\(number)")) }
             for killed in 0..<8 {
-                // As the work goes on; the last ones may come when it is done.
+                // During the work; the last ones may come when it is done.
                 try await eventually { Self.lines(folder).count >= min(199, killed * 22) }
                 let victim = workers.removeFirst()
                 victim.signal(SIGKILL)
@@ -350,6 +351,55 @@ extension CommandTests {
             worker.close()
         }
 
+        private final class KilledWorkers: Sendable {
+            let current = Mutex<ChildProgram?>(nil)
+            let isDone = Mutex(false)
+        }
+
+        @Test func `an item that kills its workers takes no other item with it`() async throws {
+            let redis = try RedisTestServer()
+            let folder = ScratchFolder()
+            let gate = BlockingGate()
+            let picture = ScratchFolder.bytes(at: Self.originals + "/night-tiny.jpg") ?? []
+            let state = KilledWorkers()
+            let origin = try LoopbackOrigin { request in
+                let fields: KeyValuePairs = ["Content-Type": "image/jpeg"]
+                if !request.target.hasPrefix("/killer") {
+                    // The killer comes while the others of its worker are in progress.
+                    var reply = OriginReply.response(200, fields, body: picture)
+                    reply.parts.insert(.wait(gate), at: 0)
+                    return reply
+                }
+                state.current.withLock(\.self)?.signal(SIGKILL)
+                gate.open()
+                return .close
+            }
+            defer { origin.stop() }
+            let names = ["/a.jpg", "/killer.jpg", "/b.jpg", "/c.jpg", "/d.jpg"]
+            let batch = try ChildProgram(
+                Self.words(redis, folder, names.map(origin.url), ["--tries", "2", "--lease", "2"]), folder: folder.path)
+            let end = Task {
+                let ended = await batch.end
+                state.isDone.withLock { $0 = true }
+                state.current.withLock(\.self)?.signal(SIGTERM)
+                return ended
+            }
+            let more = ["--set", "allowPrivateAddresses=true", "--sources", origin.url("/")]
+            var exits: [Int32] = []
+            repeat {
+                let worker = try Self.worker(redis, folder, "one", more)
+                state.current.withLock { $0 = worker }
+                if state.isDone.withLock(\.self) { worker.signal(SIGTERM) }
+                exits.append(await worker.end.exit)
+            } while !state.isDone.withLock(\.self)
+            #expect(exits.filter { $0 == 128 + SIGKILL }.count == 2, "\(exits)")
+            let ended = await end.value
+            let failed = Self.lines(folder).filter { $0.written != true }
+            #expect(ended.exit == 1 && Self.lines(folder).count == 5, "\(ended.errors)")
+            #expect(failed.map(\.error?.code) == [.abandoned] && failed.first?.source == origin.url("/killer.jpg"))
+            #expect(folder.names("out").count == 4)
+        }
+
         @Test func `a batch whose command was killed goes on where it was`() async throws {
             let redis = try RedisTestServer()
             let folder = ScratchFolder()
@@ -381,7 +431,7 @@ extension CommandTests {
             let lines = Self.lines(folder)
             #expect(lines.count == 24 && Set(lines.map(\.source)).count == 24)
             #expect(folder.names("out").count == 17)
-            // The batch is gone, which a worker of it alone is told, or it saw its end before.
+            // The batch is gone, and a worker for this batch alone reports that, or it saw the batch's end before.
             #expect([0, 2].contains(await real.end.exit))
             worker.close()
         }
@@ -390,13 +440,10 @@ extension CommandTests {
         func `workers write into a bucket`() async throws {
             let redis = try RedisTestServer()
             let folder = ScratchFolder()
-            mkdir(folder("store"), 0o700)
-            mkdir(folder("store/small"), 0o700)
-            let (store, endpoint) = try S3Servers.rclone(folder("store"), isShared: false)
-            store.readOn()
+            let store = try BucketServer("rclone", "small")
             defer { store.stop() }
             _ = folder.write(
-                "s3: {endpoint: '\(endpoint)', accessKey: ACCESSKEY, secretKey: SECRETKEY}\nallowPrivateAddresses: true\n",
+                "s3: {endpoint: '\(store.endpoint)', accessKey: ACCESSKEY, secretKey: SECRETKEY}\nallowPrivateAddresses: true\n",
                 to: "pipectl.yaml")
             let config = ["--config", folder("pipectl.yaml")]
             let worker = try Self.worker(redis, folder, "one", config)
@@ -428,39 +475,5 @@ extension CommandTests {
                 folder: folder.path)
             #expect(ended.exit == 2 && ended.errors.contains(says) && !ended.errors.contains("p/w"), "\(ended.errors)")
         }
-    }
-}
-
-/// Items of a batch as they travel.
-struct QueueTextTests {
-    @Test func `a line of a report is read as it was written`() throws {
-        var line = ItemJSON(source: "http://a.test/é \"1\"", recipe: "thumbnail:20", outcome: .failed)
-        #expect(ItemJSON(line: line.line) == line)
-        line.error = BatchFailure(code: .abandoned, message: "two\nlines")
-        #expect(ItemJSON(line: line.line) == line)
-        line = ItemJSON(source: "a", recipe: "png", outcome: .remote)
-        (line.key, line.output, line.written, line.originalOutcome) = ("k", "o/é", false, .network)
-        (line.collapsed, line.damaged, line.bytes, line.width, line.height) = (true, true, 1, 2, 3)
-        (line.format, line.digest, line.milliseconds) = ("png", "d", Timings(queue: 1.5, fetch: 2, total: 3.25))
-        #expect(ItemJSON(line: line.line) == line)
-        for text in ["", "{}", #"{"source":"a","recipe":"b","outcome":"lost"}"#, String(line.line.dropLast())] {
-            #expect(ItemJSON(line: text) == nil)
-        }
-    }
-
-    @Test func `an entry of a queue is read as it was written`() throws {
-        var source = BatchSource(source: "s3://b/é.jpg", folder: "2026/a", name: "n-{index}.{ext}")
-        source.isFound = true
-        let items = ["@card", "png"].map {
-            BatchItem(source: source, index: 7, written: $0, canonical: "c \($0)", hasSeveralRecipes: true)
-        }
-        let entry = try #require(QueueEntry(items))
-        #expect(QueueEntry(entry.bytes) == entry && entry.items.map(\.canonical) == ["c @card", "c png"])
-        #expect(QueueEntry(Array("{\"version\":2}".utf8)) == nil && QueueEntry([UInt8]()) == nil)
-        var options = QueueOptions(
-            output: "/o", cacheControl: "max-age=1", nameTemplate: "{key}", policy: .reload, inputs: "i")
-        #expect(QueueOptions(options.bytes) == options)
-        options.cacheControl = "max-age=1\r\nX-Amz-Acl: public-read"
-        #expect(QueueOptions(options.bytes) == nil)
     }
 }

@@ -7,7 +7,7 @@ import Testing
 @testable import pipectl
 
 extension CommandTests {
-    /// What a real browser makes of the answers.
+    /// A real browser's view of the answers.
     @Suite(.enabled(if: access("/usr/bin/chromium", X_OK) == 0, "needs Debian's chromium"))
     struct Browser {
         /// The document of a page once it and its pictures have loaded.
@@ -50,47 +50,38 @@ extension CommandTests {
             #expect(variants.map { $0["format"] } == [.string("jxl")], "\(variants)")
         }
 
-        #if TLS
-            @Test func `Chromium speaks HTTP/2, and a page that may read an answer gets its fields`() async throws {
-                let images = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
-                defer { images.stop() }
-                let authority = try TestAuthority()
-                let identity = try authority.issue("server")
-                let page = Mutex("")
-                let site = try LoopbackOrigin { _ in
-                    .response(200, ["Content-Type": "text/html"], body: Array(page.withLock { $0 }.utf8))
-                }
-                defer { site.stop() }
-                let settings = [
-                    #"server.tls={"certificate":"\#(identity.certificate)","key":"\#(identity.key)"}"#,
-                    "server.cors=" + site.url(""),
-                ]
-                let folder = ScratchFolder()
-                try await RunningServer.with(settings, folder: folder) { server in
-                    let target = RunningServer.variant("thumbnail:64,png", images.url("/meadow-small.jpg"))
-                    page.withLock {
-                        $0 = """
-                            <body><script type="module">
-                            const url = "https://127.0.0.1:\(server.port)\(target)";
-                            let text;
-                            try {
-                                const answer = await fetch(url);
-                                // Of the PNG's header: Chromium's virtual time passes while it decodes a picture.
-                                const width = new DataView(await answer.arrayBuffer()).getUint32(16);
-                                const entry = performance.getEntriesByName(url)[0];
-                                text = [width, answer.headers.get("content-disposition"), entry.nextHopProtocol].join(" ");
-                            } catch (error) { text = String(error); }
-                            document.body.title = text;
-                            </script></body>
-                            """
-                    }
-                    let document = try await Self.document(site.url("/"), folder: folder)
-                    #expect(document.contains("64 inline; filename=&quot;meadow-small.png&quot; h2"), "\(document)")
-                    // Another origin: a name for the same address.
-                    let other = try await Self.document("http://localhost:\(site.port)/", folder: folder)
-                    #expect(other.contains("TypeError"), "\(other)")
-                }
+        @Test func `in Chromium a page that may read an answer gets its fields`() async throws {
+            let images = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { images.stop() }
+            let page = Mutex("")
+            let site = try LoopbackOrigin { _ in
+                .response(200, ["Content-Type": "text/html"], body: Array(page.withLock { $0 }.utf8))
             }
-        #endif
+            defer { site.stop() }
+            let folder = ScratchFolder()
+            try await RunningServer.with(["server.cors=" + site.url("")], folder: folder) { server in
+                let target = RunningServer.variant("thumbnail:64,png", images.url("/meadow-small.jpg"))
+                page.withLock {
+                    $0 = """
+                        <body><script type="module">
+                        const url = "http://127.0.0.1:\(server.port)\(target)";
+                        let text;
+                        try {
+                            const answer = await fetch(url);
+                            // Of the PNG's header: Chromium's virtual time passes while it decodes a picture.
+                            const width = new DataView(await answer.arrayBuffer()).getUint32(16);
+                            text = [width, answer.headers.get("content-disposition")].join(" ");
+                        } catch (error) { text = String(error); }
+                        document.body.title = text;
+                        </script></body>
+                        """
+                }
+                let document = try await Self.document(site.url("/"), folder: folder)
+                #expect(document.contains("64 inline; filename=&quot;meadow-small.png&quot;"), "\(document)")
+                // Another origin: a name for the same address.
+                let other = try await Self.document("http://localhost:\(site.port)/", folder: folder)
+                #expect(other.contains("TypeError"), "\(other)")
+            }
+        }
     }
 }

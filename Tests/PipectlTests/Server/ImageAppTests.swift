@@ -101,7 +101,7 @@ extension CommandTests {
                 client.send(RunningServer.head("/photos/progress?source=" + RunningServer.encoded(source)))
             }
 
-            /// What has come once an event of this name has, or once the server has closed: names and data.
+            /// The events up to one with this name, or up to the end of the connection: names and data.
             func events(until name: String) async -> [(name: String, data: SettingValue)] {
                 let mark = Array("event: \(name)\n".utf8)
                 let bytes = await client.received { bytes in

@@ -7,8 +7,8 @@ import Testing
 @testable import pipectl
 
 extension CommandTests {
-    /// The same requests to every server that runs the library: `pipectl serve`, and an application of Hummingbird that
-    /// mounts it below `/images`.
+    /// Equal requests to every server that runs the library: `pipectl serve`, and a Hummingbird application that mounts
+    /// it below `/images`.
     @Suite struct MountedSite {
         enum Server: String, CaseIterable, Sendable {
             case pipectl, hummingbird
@@ -27,20 +27,26 @@ extension CommandTests {
             let prefix: String
 
             func ask(
-                _ path: String, method: String = "GET", _ fields: KeyValuePairs<String, String> = [:]
+                _ path: String, method: String = "GET", _ fields: KeyValuePairs<String, String> = [:],
+                body: String = ""
             ) async throws -> RawResponse {
                 let client = try await RawClient.connect(port)
-                client.send(RunningServer.head(prefix + path, method: method, fields, closes: true))
+                client.send(RunningServer.head(prefix + path, method: method, fields, closes: true) + body)
                 let bytes = await client.receivedToEnd()
                 return try #require(
                     RawResponse.all(in: bytes, heads: method == "HEAD").first, "\(path): \(bytes.prefix(200))")
             }
         }
 
+        private static let token = "0123456789abcdef0123456789abcdef"
+
         private static func with(_ server: Server, _ body: (Mounted) async throws -> Void) async throws {
             switch server {
             case .pipectl:
-                try await RunningServer.with { try await body(Mounted(port: $0.port, prefix: "")) }
+                let settings = ["server.cors=*", "forwardFields=X-Tenant", "tags=cache-tag"]
+                try await RunningServer.with(settings, environment: ["PIPECTL_ADMIN_TOKEN=" + token]) {
+                    try await body(Mounted(port: $0.port, prefix: ""))
+                }
             case .hummingbird: try await withApplication { try await body(Mounted(port: $0, prefix: "/images")) }
             }
         }
@@ -49,7 +55,8 @@ extension CommandTests {
         static func withApplication(_ body: (_ port: Int) async throws -> Void) async throws {
             let folder = ScratchFolder()
             let program = try HelperProgram([
-                "env", "PORT=0", "LOOPBACK_ORIGINS=yes", "CACHE_FOLDER=" + folder("cache"), Server.application,
+                "env", "PORT=0", "LOOPBACK_ORIGINS=yes", "CACHE_FOLDER=" + folder("cache"), "ADMIN_TOKEN=" + token,
+                Server.application,
             ])
             defer { program.stop() }
             let told = try #require(program.line(after: "listening on 127.0.0.1:"), "\(program.text)")
@@ -121,6 +128,49 @@ extension CommandTests {
                     let got = try await site.ask(RunningServer.original(origin.url("/large")))
                     #expect(got.status == 200 && sha256Hex(got.body) == sha256Hex(large))
                 }
+            }
+        }
+
+        @Test(arguments: Server.built)
+        func `origins get forwarded fields, pages CORS and tags, and operators purge`(server: Server) async throws {
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
+            defer { origin.stop() }
+            let operators: KeyValuePairs = ["Authorization": "Bearer " + Self.token]
+            try await Self.with(server) { site in
+                let source = origin.url("/meadow-small.jpg")
+                let path = RunningServer.variant("thumbnail:30,png", source)
+                func fetches(_ count: Int, _ place: SourceLocation = #_sourceLocation) async throws {
+                    var handling: [String] = []
+                    for _ in 0..<2 {
+                        let answer = try await site.ask(path, ["X-Tenant": "a", "Origin": "https://a.test"])
+                        #expect(answer.status == 200 && answer["cache-tag"]?.isEmpty == false, sourceLocation: place)
+                        #expect(answer["access-control-allow-origin"] == "*", sourceLocation: place)
+                        handling.append(answer["cache-status"] ?? "")
+                    }
+                    let tenants = origin.requests.map { $0["x-tenant"] ?? "" }
+                    #expect(tenants == Array(repeating: "a", count: count), "\(handling)", sourceLocation: place)
+                }
+                try await fetches(1)
+                let asked: KeyValuePairs = ["Origin": "https://a.test", "Access-Control-Request-Method": "GET"]
+                let preflight = try await site.ask(path, method: "OPTIONS", asked)
+                #expect(preflight.status == 204 && preflight["access-control-allow-origin"] == "*")
+
+                let one = "/source/" + RunningServer.encoded(source)
+                #expect(try await site.ask(one, method: "DELETE").status == 401)
+                try await fetches(1)
+                let purged = try await site.ask(one, method: "DELETE", operators)
+                #expect(purged.status == 200 && purged.text.contains(#""records":1,"#), "\(purged.text)")
+                try await fetches(2)
+                let json = #"{"sources":["\#(source)"],"mode":"hard"}"#
+                let many = try await site.ask(
+                    "/purge", method: "POST",
+                    ["Authorization": "Bearer " + Self.token, "Content-Length": "\(json.utf8.count)"], body: json)
+                #expect(many.status == 200 && many.text.contains(#""records":1,"#), "\(many.text)")
+                try await fetches(3)
+
+                #expect(try await site.ask("/ready").status == 200)
+                let metrics = try await site.ask("/metrics", operators)
+                #expect(metrics.status == 200 && metrics.text.contains("image_pipeline_folder_entries"))
             }
         }
 

@@ -62,7 +62,7 @@ extension CommandTests {
             #expect(ended.errors.contains("`https://example.org/shop` has a path"), "\(ended.errors)")
             #expect(ended.errors.contains("write `https://example.org`"), "\(ended.errors)")
             let slash = try Settings(assignments: ["server.referrers=https://example.org/"]).serving()
-            #expect(slash.1.referrers == .list([try HostPattern("https://example.org/")]))
+            #expect(slash.1.referrers == ["https://example.org/"])
         }
 
         @Test func `paths begin with the mount point, those of probes need not`() async throws {
@@ -150,7 +150,7 @@ extension CommandTests {
             let shipped = try HelperProgram(["grep", "-rhoE", "adminToken: *[^ ]+|ADMIN_TOKEN=[^ ]+", folder])
             #expect(shipped.waitForEnd() == 0)
             let tokens = shipped.text.split(separator: "\n").map { $0.split(whereSeparator: ": =".contains).last ?? "" }
-            #expect(!tokens.isEmpty && tokens.allSatisfy { AdminToken(String($0)) == nil }, "\(tokens)")
+            #expect(!tokens.isEmpty && tokens.allSatisfy { (try? AdminToken(String($0))) == nil }, "\(tokens)")
         }
 
         @Test(arguments: ["try", "website", "cdn", "intranet", "fleet"])

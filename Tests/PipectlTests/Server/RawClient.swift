@@ -6,7 +6,7 @@ import Synchronization
 
 @testable import pipectl
 
-/// One connection to a server, byte by byte: what is sent is sent as it is, what comes back is collected.
+/// One connection to a server: sends bytes unchanged, and collects the received ones.
 final class RawClient: Sendable {
     private struct State {
         var bytes: [UInt8] = []
@@ -27,7 +27,7 @@ final class RawClient: Sendable {
     ///
     /// - Parameters:
     ///   - address: the client's own, in 127.0.0.0/8.
-    ///   - reads: false for a client that takes nothing of what is sent to it.
+    ///   - reads: false for a client that does not read.
     static func connect(
         _ port: Int, from address: String = "127.0.0.1", reads: Bool = true
     ) async throws -> RawClient {
@@ -58,7 +58,7 @@ final class RawClient: Sendable {
         channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil)
     }
 
-    /// What has come once there is enough of it, or once the server has closed.
+    /// The received bytes once there are enough, or once the server has closed.
     func received(until isEnough: @escaping @Sendable ([UInt8]) -> Bool) async -> [UInt8] {
         await state.received(until: isEnough)
     }
@@ -66,12 +66,21 @@ final class RawClient: Sendable {
     /// Everything until the server closes.
     func receivedToEnd() async -> [UInt8] { await received { _ in false } }
 
-    /// So many responses, in order; fewer where the server closes before.
+    /// This number of responses, in order; fewer if the server closes before.
     ///
     /// - Parameter heads: whether they answer HEAD and so have no body.
     func responses(_ count: Int, heads: Bool = false) async -> [RawResponse] {
-        let bytes = await received { RawResponse.all(in: $0, heads: heads).count >= count }
-        return RawResponse.all(in: bytes, heads: heads)
+        var (found, start, seen) = ([RawResponse](), 0, -1)
+        while true {
+            // Parsing on the event loop would hold up the clients of other tests.
+            let bytes = await received { [seen] in $0.count > seen }
+            while let (response, end) = RawResponse.first(in: bytes[start...], heads: heads) {
+                found.append(response)
+                start = end
+            }
+            if found.count >= count || bytes.count == seen { return found }
+            seen = bytes.count
+        }
     }
 
     /// Sends the text again and again, with a pause before each, until the connection ends: a client that is slow on
@@ -84,10 +93,10 @@ final class RawClient: Sendable {
         channel.closeFuture.whenComplete { _ in task.cancel() }
     }
 
-    /// Reads once; for a client that does not read by itself.
+    /// Reads once; for a client that does not read otherwise.
     func read() { channel.read() }
 
-    /// Reads once in a while until the connection ends; for a client that does not read by itself.
+    /// Reads once in a while until the connection ends; for a client that does not read otherwise.
     func sip(every pause: TimeAmount = .milliseconds(50)) {
         let channel = channel
         let task = channel.eventLoop.scheduleRepeatedTask(initialDelay: pause, delay: pause) { _ in channel.read() }
@@ -152,7 +161,7 @@ final class RawClient: Sendable {
     }
 }
 
-/// A response as it came over the connection.
+/// A response as received.
 struct RawResponse: Sendable {
     var status: Int
     /// Lines in order, names as sent, a scalar a byte.
@@ -169,7 +178,7 @@ struct RawResponse: Sendable {
 
     var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// A problem's `type`, the part after the last colon; nil where it is none.
+    /// A problem's `type`, the part after the last colon; nil for other responses.
     var problem: String? {
         guard self["content-type"] == "application/problem+json",
             case .string(let type)? = SettingValue.parsed(text)["type"]
@@ -177,7 +186,7 @@ struct RawResponse: Sendable {
         return type.split(separator: ":").last.map(String.init)
     }
 
-    /// The responses among the bytes, as far as they are complete.
+    /// The complete responses among the bytes.
     static func all(in bytes: [UInt8], heads: Bool = false) -> [RawResponse] {
         var found: [RawResponse] = []
         var rest = bytes[...]
@@ -188,7 +197,7 @@ struct RawResponse: Sendable {
         return found
     }
 
-    private static func first(in bytes: ArraySlice<UInt8>, heads: Bool) -> (RawResponse, end: Int)? {
+    fileprivate static func first(in bytes: ArraySlice<UInt8>, heads: Bool) -> (RawResponse, end: Int)? {
         let stop: [UInt8] = [13, 10, 13, 10]
         guard bytes.count >= 4,
             let end = bytes.indices.dropLast(3).first(where: { bytes[$0..<($0 + 4)].elementsEqual(stop) })

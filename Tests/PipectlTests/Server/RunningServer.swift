@@ -4,11 +4,22 @@ import Testing
 
 @testable import pipectl
 
-/// `pipectl serve` as a child process, on a port of its own.
+/// `pipectl serve` in this process or as a program, on its own port.
 struct RunningServer: Sendable {
+    private enum Place {
+        case program(ChildProgram)
+        case here(ServerInProcess)
+    }
+
     let folder: ScratchFolder
-    let child: ChildProgram
+    private let place: Place
     let port: Int
+
+    /// The program; only for servers that were started as one.
+    var child: ChildProgram {
+        guard case .program(let child) = place else { preconditionFailure("the server was not started as a program") }
+        return child
+    }
 
     /// Starts it on a cache in the folder.
     ///
@@ -18,56 +29,101 @@ struct RunningServer: Sendable {
     ///   - unsigned: the setting `allowUnsigned`; nil leaves it unset.
     ///   - config: a settings file.
     ///   - arguments: further ones.
-    ///   - files: how many files the server may open (`ulimit -n`); nil for as many as this program.
+    ///   - pictures: a folder that is served (FOLDER).
+    ///   - hasToken: whether clients need the token for it.
+    ///   - isProgram: whether it is a program, for tests that send signals, look at the process or need its workers.
+    ///   - files: how many files the program may open (`ulimit -n`); nil for as many as this one.
     static func start(
         _ settings: [String] = [], folder: ScratchFolder = ScratchFolder(), environment: [String] = [],
-        unsigned: Bool? = true, config: String? = nil, arguments: [String] = [], files: Int? = nil
+        unsigned: Bool? = true, config: String? = nil, arguments: [String] = [], pictures: String? = nil,
+        hasToken: Bool = false, isProgram: Bool = false, files: Int? = nil
     ) async throws -> RunningServer {
         let patience = ["limits.seconds=120", "limits.encodeSeconds=120"]
         let all =
             (unsigned.map { ["allowUnsigned=\($0)"] } ?? []) + ["allowPrivateAddresses=true", "retries=0"] + patience
             + settings
+        let served = pictures.map { [$0] + (hasToken ? [] : ["--no-token"]) } ?? []
+        let words =
+            ["--listen", "127.0.0.1:0", "--cache", folder("cache")] + (config.map { ["--config", $0] } ?? [])
+            + all.flatMap { ["--set", $0] } + arguments + served
+        guard isProgram || files != nil else {
+            let server = try await ServerInProcess.start(words, folder: folder.path, environment: environment)
+            return try await RunningServer(folder, .here(server))
+        }
         let limited = files.map { ["-c", "ulimit -n \($0) && exec \"$@\"", "sh", ChildProgram.path] } ?? []
         let child = try ChildProgram(
-            limited + ["serve", "--listen", "127.0.0.1:0", "--cache", folder("cache")]
-                + (config.map { ["--config", $0] } ?? []) + all.flatMap { ["--set", $0] } + arguments,
-            program: files == nil ? ChildProgram.path : "sh", folder: folder.path, environment: environment)
-        let mark =
-            all.contains { $0.hasPrefix("server.tls=") }
-            ? "listening on https://127.0.0.1:" : "listening on http://127.0.0.1:"
-        let told = await child.tells(mark)
-        guard let range = told.range(of: mark), let port = Int(told[range.upperBound...].prefix { $0.isNumber }) else {
-            child.signal(SIGKILL)
-            throw ChildProgram.StartError(description: "the server did not start: \(told)")
-        }
-        return RunningServer(folder: folder, child: child, port: port)
+            limited + ["serve"] + words, program: files == nil ? ChildProgram.path : "sh", folder: folder.path,
+            environment: environment)
+        return try await RunningServer(folder, .program(child))
     }
 
-    /// Starts one, uses it, and ends it with SIGTERM, whatever happens.
+    private init(_ folder: ScratchFolder, _ place: Place, after mark: String = "listening on http://127.0.0.1:")
+        async throws
+    {
+        (self.folder, self.place) = (folder, place)
+        let told = await Self.told(mark, at: place)
+        guard let range = told.firstRange(of: mark), let port = Int(told[range.upperBound...].prefix { $0.isNumber })
+        else {
+            if case .program(let child) = place { child.signal(SIGKILL) }
+            throw ChildProgram.StartError(description: "the server did not start: \(told)")
+        }
+        self.port = port
+    }
+
+    /// Reaches the same server through a proxy on another port.
+    init(_ server: RunningServer, port: Int) {
+        (folder, place, self.port) = (server.folder, server.place, port)
+    }
+
+    private static func told(_ text: String, at place: Place) async -> String {
+        switch place {
+        case .program(let child): await child.tells(text)
+        case .here(let server): await server.tells(text)
+        }
+    }
+
+    /// Returns what it wrote to stderr once that holds the text, or once it has ended.
+    func tells(_ text: String) async -> String { await Self.told(text, at: place) }
+
+    /// This server at the address of `server.adminListen`.
+    func operators() async throws -> RunningServer {
+        try await RunningServer(folder, place, after: "for operators on http://127.0.0.1:")
+    }
+
+    /// Starts one, uses it, and ends it, whatever happens.
     static func with<Value>(
         _ settings: [String] = [], folder: ScratchFolder = ScratchFolder(), environment: [String] = [],
-        _ body: (RunningServer) async throws -> Value
+        isProgram: Bool = false, _ body: (RunningServer) async throws -> Value
     ) async throws -> Value {
-        let server = try await start(settings, folder: folder, environment: environment)
+        let server = try await start(settings, folder: folder, environment: environment, isProgram: isProgram)
         do {
             let value = try await body(server)
             let ended = await server.stop()
             #expect(ended.exit == 0, "\(ended.errors)")
             return value
         } catch {
-            server.child.signal(SIGKILL)
-            _ = await server.child.end
+            await server.kill()
             throw error
         }
     }
 
     /// Asks it to end, and waits.
     func stop() async -> ChildProgram.Ended {
-        child.signal(SIGTERM)
-        return await child.end
+        switch place {
+        case .program(let child):
+            child.signal(SIGTERM)
+            return await child.end
+        case .here(let server): return await server.stop()
+        }
     }
 
-    /// One request on a connection of its own.
+    /// Ends it at once if it is a program.
+    func kill() async {
+        if case .program(let child) = place { child.signal(SIGKILL) }
+        _ = await stop()
+    }
+
+    /// One request on a new connection.
     func ask(
         _ target: String, method: String = "GET", host: String = "test", _ fields: KeyValuePairs<String, String> = [:]
     ) async throws -> RawResponse {
@@ -107,9 +163,4 @@ struct RunningServer: Sendable {
             }
         }.joined()
     }
-}
-
-extension String {
-    /// Where the text first occurs.
-    fileprivate func range(of text: String) -> Range<String.Index>? { firstRange(of: text) }
 }

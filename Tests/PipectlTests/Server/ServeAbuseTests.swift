@@ -24,7 +24,7 @@ extension CommandTests {
             }
         }
 
-        /// Sends each text on a connection of its own, and expects at most one answer, an error, and the end.
+        /// Sends each text on a new connection, and expects at most one answer, an error, and the end.
         private static func expectRefused(
             _ texts: [(String, String)], _ server: RunningServer, _ origin: LoopbackOrigin
         ) async throws {
@@ -37,7 +37,7 @@ extension CommandTests {
                         let answers = RawResponse.all(in: await client.receivedToEnd())
                         #expect(answers.count <= 1, "\(name)")
                         if let answer = answers.first {
-                            // A coding or a version that is not known has statuses of its own; the connection is closed.
+                            // An unknown coding or version has a separate status; the connection is closed.
                             let isRefused = (400..<500).contains(answer.status) || [501, 505].contains(answer.status)
                             #expect(isRefused && answer.problem != nil, "\(name): \(answer.status)")
                             #expect(answer["connection"] == "close", "\(name)")
@@ -245,7 +245,7 @@ extension CommandTests {
                 let shown = try await server.ask(RunningServer.original(base + "/health"))
                 #expect(shown.status == 508 && shown.problem == "loop-detected")
                 #expect(origin.requests.count == 1)
-                // Others on the way are no loop, unless there is no end of them.
+                // Other caches on the way are not a loop, unless there are too many of them.
                 let row = Array(repeating: "image-pipeline;id=00", count: 8)
                 #expect(
                     try await server.ask("/health", ["CDN-Loop": "a.example, " + row[1...].joined(separator: ",")])
@@ -271,7 +271,7 @@ extension CommandTests {
             }
         }
 
-        /// A value of `Accept` made of its own parts in any order, and of any bytes that a field may hold.
+        /// A value of `Accept`: known parts in any order, and any UTF-8 that a field may have.
         private static func accept(_ random: inout SeededGenerator) -> [UInt8] {
             let parts = [
                 "image/webp", "image/jxl", "image/avif", "image/*", "*/*", "*", "/", ",", ";", " ", "\t", "q=", "q=0",
@@ -283,7 +283,7 @@ extension CommandTests {
             return (0..<Int.random(in: 0...14, using: &random)).flatMap { _ -> [UInt8] in
                 if Int.random(in: 0..<6, using: &random) == 0 {
                     let byte = UInt8.random(in: 0x21...0xFF, using: &random)
-                    return byte == 0x7F ? [] : [byte]
+                    return byte == 0x7F ? [] : Array(String(UnicodeScalar(byte)).utf8)
                 }
                 return Array(parts[Int.random(in: 0..<parts.count, using: &random)].utf8)
             }

@@ -16,8 +16,7 @@ extension CommandTests {
         {
             let server = try await RunningServer.start(settings)
             do { try await use(server) } catch {
-                server.child.signal(SIGKILL)
-                _ = await server.child.end
+                await server.kill()
                 throw error
             }
             let ended = await server.stop()
@@ -25,7 +24,7 @@ extension CommandTests {
             return ended.lines
         }
 
-        /// Sends bytes on a connection of its own, and takes what comes until the server closes it.
+        /// Sends bytes on a new connection, and reads until the server closes it.
         private func send(_ text: String, to server: RunningServer) async throws {
             let client = try await RawClient.connect(server.port)
             client.send(text)

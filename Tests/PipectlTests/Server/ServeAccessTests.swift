@@ -45,7 +45,7 @@ extension CommandTests {
             #expect(ended.errors.contains("only this machine is served") && ended.errors.contains("keysFile"))
         }
 
-        @Test func `without keys other names for this machine are refused, and pages of other sites open no original`()
+        @Test func `without keys other names for this machine are refused, and pages of other sites get nothing`()
             async throws
         {
             let origin = try Self.origin()
@@ -62,13 +62,58 @@ extension CommandTests {
                     }
                 }
             }
-            for (site, mode, status) in [
-                ("cross-site", "navigate", 403), ("cross-site", "no-cors", 200), ("same-origin", "navigate", 200),
-                ("none", "navigate", 200),
-            ] {
-                let fields: KeyValuePairs = ["Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode]
-                #expect(try await server.ask(original, host: "localhost", fields).status == status, "\(site) \(mode)")
-                #expect(try await server.ask(info, host: "localhost", fields).status == 200)
+            let variant = RunningServer.variant("thumbnail:20,png", url)
+            for target in [variant, original, info, "/", "/page/cache.json", "/health", "/ready", "/metrics", "/none"] {
+                let usual = target == "/none" ? 404 : 200
+                for (site, mode, status) in [
+                    ("cross-site", "navigate", 403), ("cross-site", "no-cors", 403), ("same-origin", "cors", usual),
+                    ("same-site", "cors", usual), ("none", "navigate", usual),
+                ] {
+                    let fields: KeyValuePairs = ["Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode]
+                    let answer = try await server.ask(target, host: "localhost", fields)
+                    #expect(answer.status == status, "\(target) \(site) \(mode)")
+                    #expect(answer.values("cross-origin-resource-policy") == ["same-origin"], "\(target)")
+                }
+            }
+            _ = await server.stop()
+        }
+
+        @Test func `without keys the operators' address is this machine's alone`() async throws {
+            let folder = ScratchFolder()
+            let ended = try await ChildProgram.run(
+                [
+                    "serve", "--listen", "127.0.0.1:0", "--set", "server.adminListen=0.0.0.0:0", "--cache",
+                    folder("cache"),
+                ],
+                folder: folder.path)
+            #expect(ended.exit == 2 && ended.errors.contains("serve needs keys"), "\(ended.errors)")
+            let server = try await RunningServer.start(
+                ["server.adminListen=127.0.0.1:0"], unsigned: nil, pictures: Samples.folder + "/originals",
+                hasToken: true)
+            let operators = try await server.operators()
+            for target in ["/page/folder.json?folder=pictures:", "/page/cache.json", "/"] {
+                #expect(try await operators.ask(target, host: "localhost").status == 401, "\(target)")
+            }
+            for target in ["/metrics", "/ready"] {
+                #expect(try await operators.ask(target, host: "localhost").status == 200, "\(target)")
+            }
+            #expect(try await operators.ask("/metrics", host: "evil.test").status == 403)
+            _ = await server.stop()
+        }
+
+        @Test func `pages of other sites show the pictures of a server that serves unsigned URLs`() async throws {
+            let origin = try Self.origin()
+            defer { origin.stop() }
+            let target = RunningServer.variant("thumbnail:20,png", origin.url("/originals/night-tiny.jpg"))
+            try await RunningServer.with { server in
+                let answer = try await server.ask(target, ["Sec-Fetch-Site": "cross-site"])
+                #expect(answer.status == 200 && answer["cross-origin-resource-policy"] == nil)
+            }
+            // Without keys, pages that `server.cors` names are answered.
+            let server = try await RunningServer.start(["server.cors=https://a.test"], unsigned: nil)
+            for (page, status) in [("https://a.test", 200), ("https://b.test", 403)] {
+                let fields: KeyValuePairs = ["Sec-Fetch-Site": "cross-site", "Origin": page]
+                #expect(try await server.ask(target, host: "localhost", fields).status == status)
             }
             _ = await server.stop()
         }
@@ -108,7 +153,7 @@ extension CommandTests {
                     #expect(answer.status == 200 && answer["cache-control"] == "no-store")
                     #expect(header.format == .png && header.width == 20 && header.height == 10)
                 }
-                // What cannot be rendered so is sent as it is.
+                // A picture that cannot be rendered with the recipe is sent unchanged.
                 let masked = try await server.ask(RunningServer.variant("mask:none", origin.url("/nothing.jpg")))
                 #expect(masked["content-type"] == "image/gif" || masked.status != 404)
             }

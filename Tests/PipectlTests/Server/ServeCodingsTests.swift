@@ -5,13 +5,13 @@ import Testing
 @testable import pipectl
 
 extension CommandTests {
-    /// Bodies that an origin sends in content codings nobody asked for (RFC 9110 §8.4). `gzip` and `brotli` make
+    /// Bodies that an origin sends in content codings without being asked (RFC 9110 §8.4). `gzip` and `brotli` make
     /// them, `curl` undoes them.
     @Suite struct ServeCodings {
         /// By the last part of the URL: the fields' value and the body.
         private typealias Coded = (coding: String, body: [UInt8])
 
-        /// What a program writes for a file.
+        /// The output of a program for a file.
         private static func made(_ command: String, _ body: [UInt8], in folder: ScratchFolder) async throws -> [UInt8] {
             _ = folder.write(body, to: "plain")
             let program = try HelperProgram(["sh", "-c", "\(command) <plain >coded"], folder: folder.path)

@@ -123,7 +123,7 @@ extension CommandTests {
                 waiting.send("GET /health HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
                 #expect(RawResponse.all(in: await waiting.receivedToEnd()).map(\.status) == [200])
 
-                // Bytes beyond ASCII in a head reach the parser longer than they were, those of bodies do not.
+                // Bytes beyond ASCII, in a head and in a body.
                 let odd = try await RawClient.connect(server.port)
                 odd.send(
                     "POST /health HTTP/1.1\r\nHost: a\r\nX: \u{E9}\r\nContent-Length: 4\r\n\r\n\u{E9}\u{E9}GET /health HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -197,7 +197,7 @@ extension CommandTests {
                 return .response(200, ["Content-Type": "text/plain"], body: Array("at last".utf8))
             }
             defer { origin.stop() }
-            let server = try await RunningServer.start([#"acceptedTypes=["*/*"]"#])
+            let server = try await RunningServer.start([#"acceptedTypes=["*/*"]"#], isProgram: true)
             let idle = try await RawClient.connect(server.port)
             idle.send(RunningServer.head("/health"))
             #expect(await idle.responses(1).count == 1)

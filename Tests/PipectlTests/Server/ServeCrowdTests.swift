@@ -22,7 +22,7 @@ extension CommandTests {
             return clients
         }
 
-        /// What a new connection from an address gets when it asks, or only waits.
+        /// The answer to a new connection from an address that asks, or only waits.
         private static func asked(
             _ text: String, _ port: Int, from address: String
         ) async throws -> [RawResponse] {
@@ -96,6 +96,23 @@ extension CommandTests {
                     client.send(Self.closing)
                     #expect(RawResponse.all(in: await client.receivedToEnd()).last?.status == 200)
                 }
+            }
+        }
+
+        @Test func `a refused client that does not close its connection keeps no place from another`() async throws {
+            let door = DispatchSemaphore(value: 0)
+            let (origin, asked) = try Self.slowOrigin(door)
+            defer { origin.stop() }
+            let settings = ["server.connections=2", "server.connectionsPerAddress=1", #"acceptedTypes=["*/*"]"#]
+            try await RunningServer.with(settings) { server in
+                let busy = try await Self.busy(1, server.port, origin, asked)[0]
+                let refused = try await RawClient.connect(server.port)
+                refused.send(RunningServer.head("/metrics"))
+                #expect(await refused.responses(1).map(\.status) == [503])
+                #expect(try await Self.asked(Self.closing, server.port, from: "127.0.0.2").map(\.status) == [200])
+                door.signal()
+                #expect(await busy.responses(1).map(\.text) == ["at last"])
+                for client in [busy, refused] { await client.close() }
             }
         }
 
@@ -190,7 +207,7 @@ extension CommandTests {
                         #expect(answers.map(\.status) == [200], "\(path)")
                         #expect(answers.first?["connection"] == "close")
                     }
-                    // Anything else is refused, also if the client says nothing.
+                    // Other requests are refused, even if the client sends no bytes.
                     for text in [RunningServer.head("/metrics"), ""] {
                         let answers = try await Self.asked(text, server.port, from: address)
                         #expect(answers.map(\.status) == [503], "\(text)")

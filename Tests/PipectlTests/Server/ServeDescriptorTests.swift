@@ -5,7 +5,8 @@ import Testing
 @testable import pipectl
 
 extension CommandTests {
-    /// A server that may open few files keeps answering correctly when more clients connect than it has descriptors for.
+    /// A server that may open few files keeps answering correctly when more clients connect than it has descriptors
+    /// for.
     @Suite struct ServeDescriptors {
         private static let most: Int = {
             var limit = rlimit()

@@ -22,7 +22,7 @@ extension CommandTests {
         @Test func `a folder is served to this machine without any setting`() async throws {
             let folder = try Self.pictures()
             let server = try await RunningServer.start(
-                folder: folder, unsigned: nil, arguments: [folder("my pictures")])
+                folder: folder, unsigned: nil, pictures: folder("my pictures"))
             let page = try await server.ask("/", host: Self.host)
             #expect(page.status == 200)
             let listing = try await server.ask("/page/folder.json?folder=pictures:", host: Self.host)
@@ -55,6 +55,70 @@ extension CommandTests {
             }
         }
 
+        /// The token of the address that the server has printed.
+        private static func token(_ server: RunningServer) async throws -> String {
+            let told = await server.tells("try recipes at ")
+            let start = try #require(told.firstRange(of: "/?token=")).upperBound
+            return String(told[start...].prefix { $0.isHexDigit })
+        }
+
+        @Test func `without the token of the printed address a folder shows nothing but its health`() async throws {
+            let folder = try Self.pictures()
+            let server = try await RunningServer.start(
+                folder: folder, unsigned: nil, arguments: ["-v"], pictures: folder("my pictures"), hasToken: true)
+            let token = try await Self.token(server)
+            #expect(token.count == 32)
+            let host = "127.0.0.1:\(server.port)"
+            let targets = [
+                RunningServer.variant("thumbnail:20,png", "pictures:a.jpg"), RunningServer.original("pictures:a.jpg"),
+                "/info/unsigned/pictures:a.jpg", "/", "/page/folder.json?folder=pictures:", "/ready", "/metrics",
+            ]
+            #expect(try await server.ask("/health", host: host).status == 200)
+            for target in targets {
+                let wrong = String(repeating: "0", count: 32)
+                let query = target + (target.contains("?") ? "&" : "?") + "token="
+                for _ in 0..<2 {
+                    for answer in [
+                        try await server.ask(target, host: host), try await server.ask(query + wrong, host: host),
+                        try await server.ask(target, host: host, ["Authorization": "Bearer " + wrong]),
+                        try await server.ask(target, host: host, ["Cookie": "pipectl-\(server.port)=\(wrong)"]),
+                    ] { #expect(answer.status == 401 && !answer.text.contains(token), "\(target)") }
+                    let bearer = try await server.ask(target, host: host, ["Authorization": "Bearer " + token])
+                    #expect(bearer.status == 200, "\(target)")
+                    let named = try await server.ask(query + token, host: host)
+                    #expect(named.status == (target == "/" ? 303 : 200), "\(target)")
+                }
+                // A browser gets a cookie, and an address without the token.
+                let opened = try await server.ask(query + token, host: host, ["Sec-Fetch-Mode": "navigate"])
+                #expect(opened.status == 303 && opened["location"] == target && opened.body.isEmpty)
+                let cookie = try #require(opened["set-cookie"])
+                #expect(cookie.hasSuffix("; Path=/; HttpOnly; SameSite=Strict"), "\(cookie)")
+                let pair = String(cookie.prefix { $0 != ";" })
+                let own = try await server.ask(target, host: host, ["Cookie": "a=b; " + pair])
+                let control = own.values("cache-control").joined()
+                #expect(
+                    own.status == 200 && (control.hasPrefix("private") || control.hasPrefix("no-store")), "\(target)")
+                let foreign = try await server.ask(
+                    target, host: host, ["Cookie": pair, "Sec-Fetch-Site": "cross-site"])
+                #expect(foreign.status == 403)
+            }
+            let errors = await server.stop().errors
+            #expect(errors.split(separator: token).count == 2, "printed once, and in no line of a request: \(errors)")
+        }
+
+        @Test(arguments: [
+            ["allowUnsigned=true"], [#"keys={"a":"00112233445566778899aabbccddeeff"}"#],
+        ]) func `with keys, or with unsigned URLs for everybody, a folder needs no token`(settings: [String])
+            async throws
+        {
+            let folder = try Self.pictures()
+            let server = try await RunningServer.start(
+                settings, folder: folder, unsigned: nil, pictures: folder("my pictures"), hasToken: true)
+            #expect(try await server.ask("/ready", host: Self.host, ["Sec-Fetch-Site": "cross-site"]).status == 200)
+            let ended = await server.stop()
+            #expect(ended.exit == 0 && !ended.errors.contains("token="), "\(ended.errors)")
+        }
+
         @Test func `what other programs keep beside pictures is neither listed nor served`() async throws {
             let folder = try Self.pictures()
             let picture = try #require(folder.bytes("my pictures/a.jpg"))
@@ -62,7 +126,7 @@ extension CommandTests {
                 _ = folder.write(picture, to: "my pictures/" + name)
             }
             let server = try await RunningServer.start(
-                folder: folder, unsigned: nil, arguments: [folder("my pictures")])
+                folder: folder, unsigned: nil, pictures: folder("my pictures"))
             let listing = try await server.ask("/page/folder.json?folder=pictures:", host: Self.host)
             #expect(listing.text.contains("pictures:eaDir") && !listing.text.contains("node_modules"))
             #expect(!listing.text.contains("%40eaDir"), "\(listing.text)")
@@ -83,7 +147,7 @@ extension CommandTests {
             let body = start + (0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 / 257) }
             _ = folder.write(body, to: "my pictures/long.jpg")
             try await RunningServer.with(
-                [#"baseURLs={"photos":"file://\#(folder("my%20pictures"))"}"#], folder: folder
+                [#"baseURLs={"photos":"file://\#(folder("my%20pictures"))"}"#], folder: folder, isProgram: true
             ) { server in
                 let target = RunningServer.original("photos:long.jpg")
                 let before = try #require(server.child.peakMemory)
@@ -107,7 +171,7 @@ extension CommandTests {
                 _ = folder.write(start, to: "my pictures/long.jpg")
                 let changed = try await server.ask(target, ["If-None-Match": tag])
                 #expect(changed.status == 200 && changed["etag"] != tag && changed.body == start)
-                // Nobody writes to it, and nobody waits for that.
+                // It has no writer, and requests must not wait for one.
                 mkfifo(folder("my pictures/fifo.jpg"), 0o644)
                 #expect(try await server.ask(RunningServer.original("photos:fifo.jpg")).status == 404)
             }
@@ -116,7 +180,7 @@ extension CommandTests {
         @Test func `a folder that goes is one line in the log each time, and comes back by itself`() async throws {
             let folder = try Self.pictures()
             let (path, away) = (folder("my pictures"), folder("away"))
-            let server = try await RunningServer.start(folder: folder, unsigned: nil, arguments: [path])
+            let server = try await RunningServer.start(folder: folder, unsigned: nil, pictures: path)
             for _ in 0..<2 {
                 rename(path, away)
                 for source in ["pictures:a.jpg", "pictures:2026/b.webp", "pictures:a.jpg"] {

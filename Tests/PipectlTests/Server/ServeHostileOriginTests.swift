@@ -20,7 +20,7 @@ extension CommandTests {
         {
             let origin = try HostileOrigin(good: #require(ScratchFolder.bytes(at: Samples.original("night-tiny.jpg"))))
             defer { origin.stop() }
-            try await RunningServer.with(Self.settings) { server in
+            try await RunningServer.with(Self.settings, isProgram: true) { server in
                 let good = { @Sendable name in
                     RunningServer.variant("thumbnail:20,jpeg", origin.goodURL(name))
                 }
@@ -36,7 +36,7 @@ extension CommandTests {
                             group.addTask {
                                 let answer = try await server.ask(path(origin.url(misbehaviour)))
                                 let isProblem = [413, 415, 422, 502, 504].contains(answer.status)
-                                // What is no error of HTTP passes, or is a picture.
+                                // Answers that are not HTTP errors pass, or are pictures.
                                 #expect(isProblem ? answer.problem != nil : answer.status < 600, "\(misbehaviour)")
                                 let next = try await server.ask(good("after-\(misbehaviour)"))
                                 #expect(next.status == 200, "\(misbehaviour)")

@@ -8,7 +8,7 @@ import Testing
 extension CommandTests {
     /// Where the server listens.
     @Suite struct ServeListen {
-        /// Of what several clients do until then.
+        /// The actions of several clients until then.
         private final class End: Sendable {
             let isReached = Atomic(false)
             let answers = Atomic(0)
@@ -139,7 +139,7 @@ extension CommandTests {
                 Task {
                     while !end.isReached.load(ordering: .relaxed) {
                         let client = try await RawClient.connect(port)
-                        // As proxies do: one request a connection, or as many as the server takes.
+                        // Like proxies: one request a connection, or as many as the server takes.
                         var asked = 0
                         while asked < 100, !end.isReached.load(ordering: .relaxed) {
                             client.send(RunningServer.head(target))

@@ -30,9 +30,9 @@ extension CommandTests {
             }
         }
 
-        /// What every cache folder has beside its database.
+        /// The entries of every cache folder beside its database.
         private static let parts: Set<String> = [
-            "bodies", "temporary", "rebuild.lock", "flights.lock", "generation", "reserve", "uses",
+            "bodies", "temporary", "rebuild.lock", "generation", "reserve", "uses",
         ]
 
         /// Names of what lies in the cache folder beside the index.
@@ -46,7 +46,7 @@ extension CommandTests {
             let origin = try Self.origin()
             defer { origin.stop() }
             let folder = ScratchFolder()
-            try await RunningServer.with(Self.patient, folder: folder) { server in
+            try await RunningServer.with(Self.patient, folder: folder, isProgram: true) { server in
                 #expect(try await server.ask("/health").status == 200)
                 let before = try #require(server.child.peakMemory)
                 // Fetched in the first round, stored in the second.
@@ -98,7 +98,7 @@ extension CommandTests {
             }
             defer { origin.stop() }
             let folder = ScratchFolder()
-            let server = try await RunningServer.start(Self.patient, folder: folder)
+            let server = try await RunningServer.start(Self.patient, folder: folder, isProgram: true)
             let client = try await RawClient.connect(server.port)
             client.send(RunningServer.head(RunningServer.original(origin.url("/a"))))
             // The file without a name is among what the server has open once it has grown beyond what memory takes.
@@ -117,10 +117,12 @@ extension CommandTests {
             defer { origin.stop() }
             for (floor, isInFile) in [("0", true), ("100000000GB", false)] {
                 let folder = ScratchFolder()
-                try await RunningServer.with(Self.patient + ["disk.freeSpace=\(floor)"], folder: folder) { server in
+                try await RunningServer.with(
+                    Self.patient + ["disk.freeSpace=\(floor)"], folder: folder, isProgram: true
+                ) { server in
                     let client = try await RawClient.connect(server.port, reads: false)
                     client.send(RunningServer.head(RunningServer.original(origin.url("/a"))))
-                    // What it has read once is a head, so the body has arrived.
+                    // It has read a head, so the body has arrived.
                     client.sip()
                     _ = await client.received { !$0.isEmpty }
                     #expect(server.child.holdsUnnamedFile(below: folder("cache")) == isInFile)

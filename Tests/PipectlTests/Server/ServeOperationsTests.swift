@@ -75,7 +75,7 @@ extension CommandTests {
         }
 
         @Test func `the process tells of itself as Prometheus' clients do`() async throws {
-            try await RunningServer.with { server in
+            try await RunningServer.with(isProgram: true) { server in
                 let lines = try await server.ask("/metrics").text.split(separator: "\n")
                 func value(_ name: String) -> Double? {
                     lines.first { $0.hasPrefix("process_\(name) ") }.flatMap { Double($0.split(separator: " ")[1]) }
@@ -158,11 +158,9 @@ extension CommandTests {
         }
 
         @Test func `ready turns false before the listener closes`() async throws {
-            let server = try await RunningServer.start(["server.drainSeconds=3600", "server.adminListen=127.0.0.1:0"])
-            let told = await server.child.tells("for operators on http://127.0.0.1:")
-            let mark = try #require(told.firstRange(of: "for operators on http://127.0.0.1:"))
-            let port = try #require(Int(told[mark.upperBound...].prefix { $0.isNumber }))
-            let operators = RunningServer(folder: server.folder, child: server.child, port: port)
+            let server = try await RunningServer.start(
+                ["server.drainSeconds=3600", "server.adminListen=127.0.0.1:0"], isProgram: true)
+            let operators = try await server.operators()
             #expect(try await operators.ask("/metrics", ["Via": "1.1 proxy"]).status == 200)
             #expect(try await server.ask("/ready").status == 200)
             server.child.signal(SIGTERM)

@@ -133,8 +133,8 @@ extension CommandTests {
             }
         }
 
-        @Test func `a tag with bytes beyond ASCII goes there and back unharmed`() async throws {
-            let tag: [UInt8] = Array("\"".utf8) + [0xE9, 0xFF] + Array("\"".utf8)
+        @Test func `a tag beyond ASCII goes there and back unharmed if it is UTF-8, and else is a 400`() async throws {
+            let tag = Array("\"é\u{FF}\"".utf8)
             let origin = try LoopbackOrigin { _ in
                 .raw(
                     "HTTP/1.1 200 OK\r\nCache-Control: max-age=100\r\nETag: ",
@@ -149,6 +149,10 @@ extension CommandTests {
                 let head = "GET \(path) HTTP/1.1\r\nHost: a\r\nConnection: close\r\nIf-None-Match: "
                 client.send(Array(head.utf8) + tag + Array("\r\n\r\n".utf8))
                 #expect(RawResponse.all(in: await client.receivedToEnd()).map(\.status) == [304])
+                let other = try await RawClient.connect(server.port)
+                other.send(Array(head.utf8) + [0x22, 0xE9, 0x22] + Array("\r\n\r\n".utf8))
+                let refused = try #require(RawResponse.all(in: await other.receivedToEnd()).first)
+                #expect(refused.problem == "malformed-request" && refused.text.contains("`If-None-Match` is not UTF-8"))
             }
         }
 

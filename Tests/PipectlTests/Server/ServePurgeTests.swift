@@ -175,7 +175,7 @@ extension CommandTests {
             try await RunningServer.with(["tags=cache-tag"], environment: Self.environment) { server in
                 let varnish = try Varnish(before: server)
                 defer { varnish.program.stop() }
-                let front = RunningServer(folder: server.folder, child: server.child, port: varnish.port)
+                let front = RunningServer(server, port: varnish.port)
                 let (a, b) = (origin.url("/a.jpg"), origin.url("/b.jpg"))
                 let target = RunningServer.variant("thumbnail:20,png", a)
                 let other = RunningServer.variant("thumbnail:20,png", b)
@@ -199,7 +199,7 @@ extension CommandTests {
                     #expect(try await !isHit(target))
                     #expect(try await isHit(target))
                 }
-                // As a purge of one source goes on: first here, then in front, by the source's own tag.
+                // As a purge of one source continues: first here, then in front, by the source's own tag.
                 let tag = try #require(try await server.ask(target)["cache-tag"]?.split(separator: ",").last)
                 #expect(tag.hasPrefix("src-"))
                 _ = try await server.ask(Self.source(a), method: "DELETE", Self.authorization)

@@ -24,7 +24,8 @@ extension CommandTests {
                 try SigningKey(id: id, hex: hex).variantPath(recipe: "thumbnail:20,png", source: source)
             }
             let keys = folder.write("a: \(Self.former)\n", to: "keys")
-            let server = try await RunningServer.start(["keysFile=\(keys)"], folder: folder, unsigned: nil)
+            let server = try await RunningServer.start(
+                ["keysFile=\(keys)"], folder: folder, unsigned: nil, isProgram: true)
             let client = try await RawClient.connect(server.port)
             func statuses(_ targets: [String]) async -> [Int] {
                 let before = asked
@@ -38,7 +39,7 @@ extension CommandTests {
 
             _ = folder.write("b: \(Self.next)\n", to: "keys")
             server.child.signal(SIGHUP)
-            #expect(await server.child.tells("reloaded").contains("reloaded"))
+            #expect(await server.tells("reloaded").contains("reloaded"))
             #expect(await statuses([former, next, next]) == [403, 200, 200])
             #expect(origin.requests.count == 1)
             await client.close()
@@ -50,19 +51,19 @@ extension CommandTests {
             let config = folder.write("presets:\n  card: thumbnail:20,png\n", to: "c.yaml")
             let origin = try Self.origin()
             defer { origin.stop() }
-            let server = try await RunningServer.start(folder: folder, config: config)
+            let server = try await RunningServer.start(folder: folder, config: config, isProgram: true)
             let source = origin.url("/originals/night-tiny.jpg")
             #expect(try await server.ask(RunningServer.variant("@card", source)).status == 200)
             _ = folder.write("presets:\n  other: thumbnail:20,png\nserver:\n  rate: many\n", to: "c.yaml")
             server.child.signal(SIGHUP)
-            let told = await server.child.tells("not reloaded")
+            let told = await server.tells("not reloaded")
             #expect(told.contains("c.yaml, line 4"), "\(told)")
             #expect(try await server.ask(RunningServer.variant("@card", source)).status == 200)
             #expect(try await server.ask(RunningServer.variant("@other", source)).status == 400)
 
             _ = folder.write("presets:\n  other: thumbnail:20,png\nmemory:\n  variants: 5MB\n", to: "c.yaml")
             server.child.signal(SIGHUP)
-            let after = await server.child.tells("after a restart only: memory.variants")
+            let after = await server.tells("after a restart only: memory.variants")
             #expect(after.contains("reloaded: presets\n"), "\(after)")
             #expect(after.contains("after a restart only: memory.variants\n"), "\(after)")
             #expect(try await server.ask(RunningServer.variant("@card", source)).status == 400)
@@ -75,50 +76,12 @@ extension CommandTests {
             let keys = folder.write("a: \(Self.former)\n", to: "keys")
             let config = folder.write("keysFile: \(keys)\n", to: "c.yaml")
             let server = try await RunningServer.start(
-                ["listen=0.0.0.0:0"], folder: folder, unsigned: false, config: config)
+                ["listen=0.0.0.0:0"], folder: folder, unsigned: false, config: config, isProgram: true)
             _ = folder.write("", to: "c.yaml")
             server.child.signal(SIGHUP)
-            let told = await server.child.tells("not reloaded")
+            let told = await server.tells("not reloaded")
             #expect(told.contains("serve needs keys"), "\(told)")
             #expect(await server.stop().exit == 0)
         }
-
-        #if TLS
-            @Test func `a renewed certificate is shown to the next connection`() async throws {
-                let (authority, renewed) = (try TestAuthority(), try TestAuthority())
-                let folder = ScratchFolder()
-                func install(_ identity: (certificate: String, key: String)) throws {
-                    for (from, to) in [(identity.certificate, "cert.pem"), (identity.key, "key.pem")] {
-                        _ = folder.write(try #require(ScratchFolder.bytes(at: from)), to: to)
-                    }
-                }
-                try install(authority.issue("server"))
-                let server = try await RunningServer.start(
-                    [#"server.tls={"certificate":"\#(folder("cert.pem"))","key":"\#(folder("key.pem"))"}"#],
-                    folder: folder)
-                func isTrusted(_ authority: TestAuthority) async throws -> Bool {
-                    let curl = try HelperProgram([
-                        "curl", "-sS", "--max-time", "60", "--cacert", authority.certificate,
-                        "https://127.0.0.1:\(server.port)/health",
-                    ])
-                    return await curl.end() == 0 && curl.text == "ok\n"
-                }
-                #expect(try await isTrusted(authority))
-                #expect(try await !isTrusted(renewed))
-                // A certificate without its key is not taken.
-                _ = folder.write(
-                    try #require(ScratchFolder.bytes(at: renewed.issue("server").certificate)), to: "cert.pem")
-                server.child.signal(SIGHUP)
-                #expect(await server.child.tells("not reloaded").contains("is not the key of"))
-                #expect(try await isTrusted(authority))
-
-                try install(renewed.issue("server"))
-                server.child.signal(SIGHUP)
-                _ = await server.child.tells("Z reloaded")
-                #expect(try await isTrusted(renewed))
-                #expect(try await !isTrusted(authority))
-                #expect(await server.stop().exit == 0)
-            }
-        #endif
     }
 }

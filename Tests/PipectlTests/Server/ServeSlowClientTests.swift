@@ -33,7 +33,7 @@ extension CommandTests {
                 line.send(String(repeating: "a", count: 60_000))
                 #expect(RawResponse.all(in: await line.receivedToEnd()).map(\.status) == [status, 414])
 
-                // Nothing has begun: there is nothing to complain of.
+                // No request has begun, so there is no error.
                 let idle = try await RawClient.connect(server.port)
                 idle.send(first)
                 #expect(RawResponse.all(in: await idle.receivedToEnd()).map(\.status) == [status])
@@ -72,7 +72,7 @@ extension CommandTests {
         }
 
         @Test func `clients for whom no descriptor is left wait, and the server does not spin`() async throws {
-            try await RunningServer.with(["server.idleSeconds=1"]) { server in
+            try await RunningServer.with(["server.idleSeconds=1"], isProgram: true) { server in
                 _ = try await server.ask("/health")
                 let open = try #require(server.child.openFiles?.count)
                 try server.child.limitOpenFiles(to: open + 4)
@@ -104,7 +104,7 @@ extension CommandTests {
                 return .response(200, ["Content-Type": "text/plain"], body: Array("at last".utf8))
             }
             defer { origin.stop() }
-            let server = try await RunningServer.start([#"acceptedTypes=["*/*"]"#])
+            let server = try await RunningServer.start([#"acceptedTypes=["*/*"]"#], isProgram: true)
             let idle = try await RawClient.connect(server.port)
             idle.send(RunningServer.head("/health"))
             #expect(await idle.responses(1).count == 1)

@@ -222,7 +222,7 @@ extension CommandTests {
             let path = RunningServer.variant("thumbnail:24,png", origin.url("/meadow-small.jpg"))
             let other = RunningServer.variant("thumbnail:25,png", origin.url("/meadow-small.jpg"))
             let first = try await RunningServer.with(folder: folder) { try await $0.ask(path) }
-            let killed = try await RunningServer.start(folder: folder)
+            let killed = try await RunningServer.start(folder: folder, isProgram: true)
             let again = try await killed.ask(path)
             #expect(again["cache-status"]?.hasSuffix("detail=disk") == true && again.body == first.body)
             #expect(try await killed.ask(other).status == 200)

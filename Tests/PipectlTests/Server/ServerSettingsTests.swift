@@ -2,6 +2,7 @@ import PipelineSupport
 import ImageServer
 import ImageServerNIO
 import Pipeline
+import TestSupport
 import Testing
 import Variants
 
@@ -23,8 +24,8 @@ import Variants
         #expect(try read(["render.effort=thorough"]).site.formats == [.jxl, .avif, .webp])
         #expect(try read(["render.effort=thorough", "auto=webp"]).site.formats == [.webp])
         #expect(try !Settings().configuration(serves: true).site.signature.allowUnsigned)
-        #expect(site.recipes.allowed == nil && site.forwarded.isEmpty)
-        #expect(site.policy == .protocol && site.freshness == ClientFreshness())
+        #expect(site.recipes.allowed == nil && site.forwardedFields.isEmpty)
+        #expect(site.policy == .protocol && site.freshness == nil && site.presetFreshness.isEmpty)
         #expect(try read(["policy=cacheElseLoad"]).site.policy == .cacheElseLoad)
         #expect(listener.connections == 1024 && listener.headerBytes == 16_384 && listener.idleSeconds == 60)
         #expect(!configuration.logLevel.includesRequests)
@@ -43,7 +44,7 @@ import Variants
         (["sizes.strict=true"], "set `sizes.steps`"), (["sizes.steps=[0]"], "sizes.steps"),
         (["sizes.steps=[]"], "sizes.steps"), ([#"baseURLs={"http":"https://a.test"}"#], "cannot name a base URL"),
         ([#"baseURLs={"a":"https://u:geheim@a.test"}"#], "without credentials"),
-        ([#"baseURLs={"a":"ftp://a.test"}"#], "`a` is no http, https, s3 or file URL"),
+        ([#"baseURLs={"a":"ftp://a.test"}"#], "`a` is not an http, https, s3 or file URL"),
         ([#"baseURLs={"a":"file:///nowhere"}"#], "`a`: /nowhere: No such file or directory"),
         (["server.fallback=/nowhere"], "/nowhere"),
         (["server.fallback=/etc/hostname"], "server.fallback"), (["keysFile=/nowhere"], "/nowhere"),
@@ -74,10 +75,10 @@ import Variants
     }
 
     @Test func `sizes are the usual ones or a list`() throws {
-        #expect(try read(["sizes.steps=true"]).site.recipes.sizes == .usual)
-        #expect(try read(["sizes.steps=false"]).site.recipes.sizes == nil)
-        #expect(try read(["sizes.steps=300,100,100"]).site.recipes.sizes?.edges == [100, 300])
-        #expect(try read(["sizes.steps=[7]", "sizes.strict=true"]).site.recipes.sizes?.isStrict == true)
+        #expect(try read(["sizes.steps=true"]).site.recipes.sizes == RecipeRules.usualSizes)
+        #expect(try read(["sizes.steps=false"]).site.recipes.sizes.isEmpty)
+        #expect(try read(["sizes.steps=300,100,100"]).site.recipes.sizes == [300, 100, 100])
+        #expect(try read(["sizes.steps=[7]", "sizes.strict=true"]).site.recipes.refusesOtherSizes)
         var errors = SettingErrors()
         let found = SettingsFile.parse("sizes:\n  steps: [20, 40]\n", path: "c.yaml", &errors)
         #expect(errors.isEmpty && found.map(\.entry.value) == [.list([.int(20), .int(40)])])
@@ -133,7 +134,7 @@ import Variants
             #expect(try open(card, key, restricted, "server.routes=variant,original").warnings.isEmpty)
         }
         #expect(try open("server.routes=variant", "server.playground=true").warnings.count == 1)
-        for (refused, words) in [("[]", "at least one"), ("variants,info", "not [\"variants\"")] {
+        for (refused, words) in [("[]", "at least one"), ("variants,info", "not `variants`")] {
             let error = #expect(throws: SettingErrors.self) { _ = try read(["server.routes=" + refused]) }
             #expect(error?.description.contains(words) == true)
         }

@@ -44,12 +44,12 @@ struct AddressPolicyTests {
         ("0.0.0.0/0", "::1", 80, false),
     ])
     func `a listed block admits its addresses`(entry: String, address: String, port: Int, expected: Bool) throws {
-        let policy = AddressPolicy(.list([try #require(AddressRule.Entry(entry))]))
+        let policy = AddressPolicy(try AddressRule([entry]))
         #expect(policy.allows(try #require(IPAddress(address)), port: port) == expected)
     }
 
     @Test(arguments: [
         "", "localhost", "10.0.0.0/33", "10.0.0.0/-1", "127.0.0.1:0", "127.0.0.1:70000", "[::1", "[::1]x",
     ])
-    func `a malformed entry is none`(text: String) { #expect(AddressRule.Entry(text) == nil) }
+    func `a malformed entry is none`(text: String) { #expect(throws: InvalidSetting.self) { try AddressRule([text]) } }
 }

@@ -44,7 +44,7 @@ struct ChangingRequestsTests {
     @Test func `a change is sent once, on a connection of its own`() async throws {
         let isFirst = Atomic(true)
         try await withOrigin {
-            $0.retries = 3
+            $0.maxRetries = 3
         } handler: { request in
             if request.method == "GET" { return .response(200) }
             return isFirst.exchange(false, ordering: .relaxed) ? .close : .response(503)
@@ -94,7 +94,7 @@ struct ChangingRequestsTests {
         var configuration = FetchConfiguration()
         configuration.allowPrivateAddresses = .all
         var settings = HostSettings()
-        settings.credentials = .bearer("t")
+        settings.authorization = "Bearer t"
         settings.fields = [HeaderField("X-Key", "k")]
         configuration.hosts[try HostOrigin("http://127.0.0.1:\(origin.port)")] = settings
         let transport = CurlTransport(configuration)

@@ -8,7 +8,7 @@ import Testing
 private func breaker(failures: Int = 3, seconds: Double = 10) -> CircuitBreaker {
     var configuration = BreakerConfiguration()
     configuration.failures = failures
-    configuration.seconds = seconds
+    configuration.pause = .seconds(seconds)
     return CircuitBreaker(configuration)
 }
 
@@ -108,7 +108,7 @@ struct CircuitBreakerTests {
         let url = port.url("/")
         for (isOn, allow, last) in [
             (true, AddressRule.all, FetchError.Code.circuitOpen), (false, .all, .unreachable),
-            (true, .none, .refusedAddress),
+            (true, .publicOnly, .refusedAddress),
         ] {
             var configuration = FetchConfiguration()
             configuration.allowPrivateAddresses = allow
@@ -157,9 +157,9 @@ struct RateLimiterTests {
     @Test func `all requests over the rate are made in the end`() async throws {
         try await withOrigin {
             // Beyond the first second's worth each waits a few milliseconds.
-            $0.rate = 200
-            $0.slots = 400
-            $0.perHost = 400
+            $0.maxRequestsPerSecond = 200
+            $0.maxConcurrentTransfers = 400
+            $0.maxConcurrentTransfersPerHost = 400
         } handler: { _ in
             .response(200)
         } _: { origin, transport in

@@ -14,11 +14,11 @@ func withOrigin(
     defer { origin.stop() }
     var configuration = FetchConfiguration()
     configuration.allowPrivateAddresses = .all
-    // Deadlines that a busy machine does not run into; who tests one sets it.
-    configuration.connectSeconds = 120
-    configuration.headerSeconds = 120
-    configuration.stallSeconds = 120
-    configuration.totalSeconds = 120
+    // Deadlines that a busy machine does not exceed. Tests of a deadline set their own.
+    configuration.connectTimeout = .seconds(120)
+    configuration.headTimeout = .seconds(120)
+    configuration.stallTimeout = .seconds(120)
+    configuration.totalTimeout = .seconds(120)
     configure(&configuration)
     let transport = CurlTransport(configuration)
     defer { transport.shutdown() }
@@ -145,7 +145,7 @@ struct CurlTransportTests {
 
     @Test func `a body that stops arriving is stalled`() async throws {
         try await withOrigin {
-            $0.stallSeconds = 0.2
+            $0.stallTimeout = .seconds(0.2)
         } handler: { _ in
             .raw("HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\nabc", then: [.hang])
         } _: { origin, transport in
@@ -156,7 +156,7 @@ struct CurlTransportTests {
 
     @Test func `a head that does not come, and a fetch over its total, time out`() async throws {
         try await withOrigin {
-            $0.headerSeconds = 0.2
+            $0.headTimeout = .seconds(0.2)
         } handler: { _ in
             .hang
         } _: { origin, transport in
@@ -165,7 +165,7 @@ struct CurlTransportTests {
             #expect(error.message.contains("fetch.headerSeconds"))
         }
         try await withOrigin {
-            $0.totalSeconds = 0.2
+            $0.totalTimeout = .seconds(0.2)
         } handler: { _ in
             .hang
         } _: { origin, transport in
@@ -192,7 +192,7 @@ struct CurlTransportTests {
         let other = try LoopbackOrigin { _ in .response(200) }
         defer { other.stop() }
         var configuration = FetchConfiguration()
-        configuration.allowPrivateAddresses = .list([try #require(AddressRule.Entry("127.0.0.1:\(origin.port)"))])
+        configuration.allowPrivateAddresses = try AddressRule(["127.0.0.1:\(origin.port)"])
         let transport = CurlTransport(configuration)
         defer { transport.shutdown() }
         let response = try await transport.fetch(FetchRequest(url: SourceURL(origin.url("/"))))
@@ -252,7 +252,7 @@ struct CurlTransportTests {
     @Test func `many transfers keep to the limit per origin and all end`() async throws {
         let current = Mutex((now: 0, most: 0))
         try await withOrigin {
-            $0.perHost = 3
+            $0.maxConcurrentTransfersPerHost = 3
         } handler: { _ in
             current.withLock {
                 $0.now += 1

@@ -22,10 +22,10 @@ struct DeadConnectionTests {
         configuration.breaker = nil
         configuration.authoritiesFile = authority.certificate
         // Deadlines that a busy machine does not exceed; each test sets the one that it is about.
-        configuration.connectSeconds = 120
-        configuration.headerSeconds = 120
-        configuration.stallSeconds = 120
-        configuration.totalSeconds = 120
+        configuration.connectTimeout = .seconds(120)
+        configuration.headTimeout = .seconds(120)
+        configuration.stallTimeout = .seconds(120)
+        configuration.totalTimeout = .seconds(120)
         configure(&configuration)
         let transport = CurlTransport(configuration)
         defer { transport.shutdown() }
@@ -39,10 +39,10 @@ struct DeadConnectionTests {
         async throws
     {
         try await withWire {
-            $0.headerSeconds = 2
+            $0.headTimeout = .seconds(2)
         } _: { wire, transport, request in
             wire.cut()
-            let error = try await failure(transport, request.url.normalised)
+            let error = try await failure(transport, request.url.normalized)
             #expect(error.code == .timeout, "\(error)")
             let response = try await transport.fetch(request)
             #expect(response.status == 200 && wire.connections == 2)
@@ -57,7 +57,7 @@ struct DeadConnectionTests {
             let waiting = Task { try await transport.fetch(request).status }
             try await waitWhile { wire.swallowed == 0 }
             var short = request
-            short.totalSeconds = 2
+            short.timeout = .seconds(2)
             await #expect(throws: FetchError.self) { _ = try await transport.fetch(short) }
             let began = ContinuousClock.now
             let response = try await transport.fetch(request)
@@ -76,7 +76,7 @@ struct DeadConnectionTests {
         } _: { wire, transport, request in
             let other = Task { try await transport.fetch(request).body.count }
             var short = request
-            short.totalSeconds = 1
+            short.timeout = .seconds(1)
             await #expect(throws: FetchError.self) { _ = try await transport.fetch(short) }
             let count = try await other.value
             #expect(count == 3_000_000 && wire.connections == 1)
@@ -85,8 +85,8 @@ struct DeadConnectionTests {
 
     @Test func `connections have keep-alive probes and a bound on unacknowledged data`() async throws {
         try await withOrigin {
-            $0.headerSeconds = 7
-            $0.totalSeconds = 0
+            $0.headTimeout = .seconds(7)
+            $0.totalTimeout = .seconds(0)
         } handler: { _ in
             .response(200)
         } _: { origin, transport in

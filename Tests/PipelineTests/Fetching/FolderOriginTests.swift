@@ -8,22 +8,12 @@ struct FolderOriginTests {
     @Test func `files come with validators, are confirmed by 304, and nothing outside the folder is served`()
         async throws
     {
-        var template = Array("/tmp/folder-origin-XXXXXX".utf8CString)
-        let folder = try #require(mkdtemp(&template).map { String(cString: $0) })
-        let file = folder + "/a b.png"
-        let outside = folder + "/link"
-        defer {
-            unlink(file)
-            unlink(outside)
-            rmdir(folder)
-        }
-        let descriptor = open(file, O_WRONLY | O_CREAT, 0o600)
-        #expect(write(descriptor, "picture", 7) == 7)
-        close(descriptor)
-        symlink("/etc/passwd", outside)
+        let folder = ScratchFolder()
+        folder.write("picture", to: "a b.png")
+        symlink("/etc/passwd", folder("link"))
 
         let log = Mutex<[String]>([])
-        let origin = try FolderOrigin(folder: folder, maxAge: 60) { line in log.withLock { $0.append(line) } }
+        let origin = try FolderOrigin(folder: folder.path, maxAge: 60) { line in log.withLock { $0.append(line) } }
         defer { origin.stop() }
         var configuration = FetchConfiguration()
         configuration.allowPrivateAddresses = .all

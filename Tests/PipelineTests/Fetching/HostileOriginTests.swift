@@ -6,7 +6,7 @@ import Testing
 
 @testable import Pipeline
 
-/// What a fetch from a misbehaving origin must come to.
+/// The expected result of a fetch from a misbehaving origin.
 private enum Verdict {
     case error([FetchError.Code])
     case status(Int)
@@ -43,18 +43,18 @@ private func verdict(_ misbehaviour: Misbehaviour) -> Verdict {
 /// Limits that end each misbehaviour soon, and only the one it is about.
 private func configure(_ configuration: inout FetchConfiguration, for misbehaviour: Misbehaviour?) {
     configuration.allowPrivateAddresses = .all
-    configuration.totalSeconds = 60
-    configuration.headerSeconds = 60
-    configuration.stallSeconds = 60
-    configuration.connectSeconds = 60
+    configuration.totalTimeout = .seconds(60)
+    configuration.headTimeout = .seconds(60)
+    configuration.stallTimeout = .seconds(60)
+    configuration.connectTimeout = .seconds(60)
     configuration.byteLimit = 300_000
     configuration.breaker = nil
-    configuration.retries = 2
+    configuration.maxRetries = 2
     switch misbehaviour {
-    case .slowHead, .silentAfterConnect: configuration.headerSeconds = 1
-    case .slowBody, .endlessChunkExtension: configuration.stallSeconds = 0.5
+    case .slowHead, .silentAfterConnect: configuration.headTimeout = .seconds(1)
+    case .slowBody, .endlessChunkExtension: configuration.stallTimeout = .seconds(0.5)
     case .trickle:
-        configuration.totalSeconds = 1
+        configuration.totalTimeout = .seconds(1)
         configuration.byteLimit = 50_000_000
     default: break
     }
@@ -110,7 +110,7 @@ struct HostileOriginTests {
             var configuration = PipelineConfiguration()
             configuration.cacheFolder = cache.path
             configure(&configuration.fetch, for: misbehaviour)
-            configuration.fetch.retries = 0
+            configuration.fetch.maxRetries = 0
             let pipeline = try ImagePipeline(configuration)
             let error = await #expect(throws: PipelineError.self) {
                 _ = try await pipeline.respond(to: ImageRequest(.url(origin.url(misbehaviour))))

@@ -24,8 +24,7 @@ struct HostileRedirectTests {
         let origin = try network.origin { _ in .response(302, ["Location": target]) }
         defer { origin.stop() }
         var configuration = FetchConfiguration()
-        configuration.allowPrivateAddresses = .list(
-            try allow(origin.port).map { try #require(AddressRule.Entry($0)) })
+        configuration.allowPrivateAddresses = try AddressRule(allow(origin.port))
         configuration.breaker = nil
         var hooks = TransportHooks()
         // Asked on the thread that opens the sockets, before the first of them.

@@ -68,7 +68,7 @@ struct NameLookUpTests {
         var configuration = FetchConfiguration()
         configuration.allowPrivateAddresses = .all
         configuration.breaker = nil
-        configuration.connectSeconds = 0.5
+        configuration.connectTimeout = .seconds(0.5)
         var hooks = TransportHooks()
         // Called on the thread that starts look-ups, before the first of them.
         hooks.addresses = { _, _ in network.enter() ? nil : ["127.0.0.1"] }

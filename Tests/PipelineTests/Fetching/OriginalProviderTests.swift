@@ -20,7 +20,7 @@ private final class Photos: OriginalProvider, TransportBench {
         var trouble: Trouble?
     }
 
-    let folder: CacheFolder?
+    let folder: ScratchFolder?
     let maxAge: Duration?
     let hasVersions: Bool
     private let state = Mutex(State())
@@ -28,8 +28,7 @@ private final class Photos: OriginalProvider, TransportBench {
 
     /// - Parameter door: what each request waits at.
     init(inFiles: Bool = false, maxAge: Duration? = nil, hasVersions: Bool = true, door: Door? = nil) {
-        folder = inFiles ? CacheFolder() : nil
-        if let folder { mkdir(folder.path, 0o700) }
+        folder = inFiles ? ScratchFolder() : nil
         (self.maxAge, self.hasVersions, self.door) = (maxAge, hasVersions, door)
     }
 
@@ -49,7 +48,7 @@ private final class Photos: OriginalProvider, TransportBench {
         }
         if let trouble { throw trouble }
         guard let bytes else { return .missing }
-        // What no entity tag may hold.
+        // Characters that an entity tag must not contain.
         let now = "\"\(number)\" %2F é\n"
         if hasVersions, version == now { return .unchanged }
         let told = hasVersions ? now : nil
@@ -61,16 +60,12 @@ private final class Photos: OriginalProvider, TransportBench {
         ProviderTransport(self, FetchConfiguration(), threads: OwnedThreads(count: 2))
     }
 
-    func store(_ bytes: [UInt8], as name: String) throws {
+    func store(_ bytes: [UInt8], as name: String) {
         state.withLock { state in
             state.bytes[Array(name.utf8)] = bytes
             state.versions[Array(name.utf8), default: 0] += 1
         }
-        guard let folder else { return }
-        let file = open(
-            "\(folder.path)/\(sha256Hex(Array(name.utf8)))", O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0o600)
-        defer { close(file) }
-        try #require(bytes.withUnsafeBytes { FileIO.write($0, to: file) })
+        folder?.write(bytes, to: sha256Hex(Array(name.utf8)))
     }
 
     func remove(_ name: String) { state.withLock { $0.bytes[Array(name.utf8)] = nil } }
@@ -114,7 +109,7 @@ private final class Photos: OriginalProvider, TransportBench {
         inFiles: Bool
     ) async throws {
         let photos = Photos(inFiles: inFiles)
-        try photos.store(sample("originals/night-tiny.jpg"), as: "42")
+        photos.store(sample("originals/night-tiny.jpg"), as: "42")
         try await Self.with(photos) { pipeline in
             let first = try await pipeline.image(for: "photos:42", recipe: "thumbnail:20")
             #expect(first.width == 20 && first.outcome == .rendered && first.originalOutcome == .network)
@@ -128,16 +123,16 @@ private final class Photos: OriginalProvider, TransportBench {
             let request = ImageRequest(.url("photos:42"), recipe: try Recipe("thumbnail:20"))
             let explanation = try await pipeline.explain(request)
             #expect(explanation.source == "photos:42" && explanation.decision == .validate)
-            try photos.store(sample("originals/meadow-small.jpg"), as: "42")
+            photos.store(sample("originals/meadow-small.jpg"), as: "42")
             let changed = try await pipeline.respond(to: request)
             #expect(changed.outcome == .rendered && changed.digest != first.digest)
-            #expect(try await pipeline.purge(ImageSource("photos:42")).sources == 1)
+            #expect(try await pipeline.purge(.source(ImageSource("photos:42"))).sources == 1)
             #expect(try await pipeline.respond(to: request).outcome == .rendered)
-            #expect(try await pipeline.purge(SourceSelection(prefixes: ["photos:"])).sources == 1)
+            #expect(try await pipeline.purge(PurgeSelection(prefixes: ["photos:"])).sources == 1)
             #expect(try await pipeline.respond(to: request).outcome == .rendered)
             #expect(photos.asked.last == .some(nil))
             let tag = "src-" + sha256Hex(Array("photos:42".utf8)).prefix(16)
-            #expect(try await pipeline.purge(tags: [tag]).sources == 1)
+            #expect(try await pipeline.purge(.tags([tag])).sources == 1)
         }
     }
 
@@ -146,7 +141,7 @@ private final class Photos: OriginalProvider, TransportBench {
         async throws
     {
         let photos = Photos(maxAge: .seconds(60))
-        try photos.store(sample("originals/night-tiny.jpg"), as: "a/b c")
+        photos.store(sample("originals/night-tiny.jpg"), as: "a/b c")
         let offset = Mutex(0.0)
         try await Self.with(
             photos,
@@ -168,7 +163,7 @@ private final class Photos: OriginalProvider, TransportBench {
     @Test func `a hundred requests for four recipes ask once`() async throws {
         let door = Door()
         let photos = Photos(maxAge: .seconds(60), door: door)
-        try photos.store(sample("originals/night-tiny.jpg"), as: "42")
+        photos.store(sample("originals/night-tiny.jpg"), as: "42")
         try await Self.with(photos) { pipeline in
             await withTaskGroup { group in
                 for at in 0..<100 {
@@ -206,7 +201,7 @@ private final class Photos: OriginalProvider, TransportBench {
         let crowd = Crowd()
         var configuration = PipelineConfiguration()
         configuration.providers = ["crowd": crowd]
-        configuration.fetch.slots = 3
+        configuration.fetch.maxConcurrentTransfers = 3
         let pipeline = try ImagePipeline(configuration)
         let loads = (0..<100).map { pipeline.load(ImageRequest(.url("crowd:\($0)"))) }
         for load in loads[50...].shuffled().prefix(10) { load.cancel() }
@@ -220,7 +215,7 @@ private final class Photos: OriginalProvider, TransportBench {
     {
         let door = Door()
         let photos = Photos(door: door)
-        try await Self.with(photos, { $0.limits.bytes = 100_000 }) { pipeline in
+        try await Self.with(photos, { $0.rendering.limits.bytes = 100_000 }) { pipeline in
             let load = pipeline.load(ImageRequest(.url("photos:42")))
             await door.arrivals(1)
             load.cancel()
@@ -238,7 +233,7 @@ private final class Photos: OriginalProvider, TransportBench {
             }
             #expect(failed?.code == .fetchFailed && failed?.cause as? Photos.Trouble == Photos.Trouble(code: 7))
             photos.fails(with: nil)
-            try photos.store([UInt8](repeating: 7, count: 100_001), as: "3")
+            photos.store([UInt8](repeating: 7, count: 100_001), as: "3")
             let long = await Self.failure { () async throws(PipelineError) in try await pipeline.image(for: "photos:3")
             }
             #expect(long?.code == .overLimit)
@@ -255,14 +250,14 @@ private final class Photos: OriginalProvider, TransportBench {
     @Test func `a long file is copied, and what becomes of it changes nothing that is stored`() async throws {
         let photos = Photos(inFiles: true, maxAge: .seconds(60))
         let body = sample("originals/mountains-12mp.jpg")
-        try photos.store(body, as: "42")
-        try await Self.with(photos, { $0.fetch.spoolBytes = 10_000 }) { pipeline in
+        photos.store(body, as: "42")
+        try await Self.with(photos, { $0.fetch.maxBytesInMemory = 10_000 }) { pipeline in
             let request = ImageRequest(.url("photos:42"))
             let first = try await pipeline.respond(to: request)
             #expect(first.bytes == body && first.digest == sha256Hex(body))
             await pipeline.drain()
             // In place, so that a link to it would change too.
-            try photos.store([UInt8](repeating: 7, count: body.count), as: "42")
+            photos.store([UInt8](repeating: 7, count: body.count), as: "42")
             let again = try await pipeline.respond(to: request)
             #expect(again.bytes == body && again.originalOutcome == .disk)
         }
@@ -270,7 +265,7 @@ private final class Photos: OriginalProvider, TransportBench {
 
     @Test func `willStore and storage decide as for any original`() async throws {
         let photos = Photos(maxAge: .seconds(60), hasVersions: false)
-        try photos.store(sample("originals/night-tiny.jpg"), as: "42")
+        photos.store(sample("originals/night-tiny.jpg"), as: "42")
         let seen = Mutex<[String]>([])
         try await Self.with(
             photos,
@@ -310,7 +305,7 @@ private final class Photos: OriginalProvider, TransportBench {
             try await patient.image(for: "deaf:error")
         }
         #expect(wrapped?.code == .fetchFailed && (wrapped?.cause as? FetchError)?.code == .missing)
-        configuration.fetch.totalSeconds = 0.05
+        configuration.fetch.totalTimeout = .seconds(0.05)
         let pipeline = try ImagePipeline(configuration)
         let late = await Self.failure { () async throws(PipelineError) in try await pipeline.image(for: "deaf:1") }
         #expect(late?.code == .fetchTimedOut)
@@ -324,8 +319,8 @@ private final class Photos: OriginalProvider, TransportBench {
 
     @Test func `a long file's path is for the log alone`() async throws {
         let photos = Photos(inFiles: true)
-        try photos.store([UInt8](repeating: 7, count: 1_001), as: "42")
-        try await Self.with(photos, { $0.limits.bytes = 1_000 }) { pipeline in
+        photos.store([UInt8](repeating: 7, count: 1_001), as: "42")
+        try await Self.with(photos, { $0.rendering.limits.bytes = 1_000 }) { pipeline in
             let error = await Self.failure { () async throws(PipelineError) in
                 try await pipeline.image(for: "photos:42")
             }

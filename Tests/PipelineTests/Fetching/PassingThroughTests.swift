@@ -6,7 +6,7 @@ import Testing
 
 @testable import Pipeline
 
-/// What a cache that passes responses on needs of its transport.
+/// The requirements of a cache that passes responses on to its transport.
 struct PassingThroughTests {
     @Test func `redirects come back as they are when they are not to be followed`() async throws {
         try await withOrigin { _ in
@@ -76,7 +76,7 @@ struct PassingThroughTests {
         for retries in [0, 1] {
             let count = Mutex(0)
             try await withOrigin {
-                $0.retries = retries
+                $0.maxRetries = retries
             } handler: { _ in
                 count.withLock { $0 += 1 }
                 return count.withLock { $0 } == 2 ? .close : .response(200)

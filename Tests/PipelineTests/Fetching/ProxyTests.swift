@@ -11,8 +11,10 @@ struct ProxyTests {
     ) async throws {
         try await withOrigin(handler: handler) { proxy, _ in
             var configuration = FetchConfiguration()
-            configuration.proxy = FetchProxy("http://\(userinfo)127.0.0.1:\(proxy.port)")
-            (configuration.connectSeconds, configuration.headerSeconds, configuration.totalSeconds) = (120, 120, 120)
+            configuration.proxy = try FetchProxy("http://\(userinfo)127.0.0.1:\(proxy.port)")
+            (configuration.connectTimeout, configuration.headTimeout, configuration.totalTimeout) = (
+                .seconds(120), .seconds(120), .seconds(120)
+            )
             let transport = CurlTransport(configuration)
             defer { transport.shutdown() }
             try await body(proxy, transport)
@@ -70,7 +72,7 @@ struct ProxyTests {
         let port = try RefusingPort()
         defer { withExtendedLifetime(port) {} }
         var configuration = FetchConfiguration()
-        configuration.proxy = FetchProxy(port.url(""))
+        configuration.proxy = try FetchProxy(port.url(""))
         let transport = CurlTransport(configuration)
         defer { transport.shutdown() }
         let error = try await failure(transport, "http://pictures.test/")
@@ -107,7 +109,7 @@ struct ProxyTests {
             defer { proxy.stop() }
             let port = try #require(proxy.line(after: "port ")).prefix { $0.isNumber }
             var configuration = FetchConfiguration()
-            configuration.proxy = FetchProxy("http://127.0.0.1:\(port)")
+            configuration.proxy = try FetchProxy("http://127.0.0.1:\(port)")
             configuration.authoritiesFile = names.first
             let transport = CurlTransport(configuration)
             defer { transport.shutdown() }
@@ -126,5 +128,5 @@ struct ProxyTests {
     @Test(arguments: [
         "https://p.test:1", "p.test:3128", "http://p.test/x", "http://p.test?x", "http://", "socks5://p.test:1",
     ])
-    func `other URLs name no proxy`(_ text: String) { #expect(FetchProxy(text) == nil) }
+    func `other URLs name no proxy`(_ text: String) { #expect(throws: InvalidSetting.self) { try FetchProxy(text) } }
 }

@@ -18,7 +18,7 @@ struct RedirectTests {
             let start = try SourceURL(origin.url("/a/start"))
             let response = try await transport.fetch(FetchRequest(url: start))
             #expect(response.body == Array("/a/next?x=1".utf8))
-            #expect(response.finalURL.normalised == origin.url("/a/next?x=1"))
+            #expect(response.finalURL.normalized == origin.url("/a/next?x=1"))
             #expect(response.redirects == [start])
         }
     }
@@ -49,7 +49,7 @@ struct RedirectTests {
 
     @Test func `more redirects than allowed are an error`() async throws {
         try await withOrigin {
-            $0.redirects = 2
+            $0.maxRedirects = 2
         } handler: { request in
             Self.redirect(request.path + "x")
         } _: { origin, transport in
@@ -76,7 +76,7 @@ struct RedirectTests {
         let origin = try LoopbackOrigin { _ in Self.redirect(target) }
         defer { origin.stop() }
         var configuration = FetchConfiguration()
-        configuration.allowPrivateAddresses = .list([try #require(AddressRule.Entry("127.0.0.1:\(origin.port)"))])
+        configuration.allowPrivateAddresses = try AddressRule(["127.0.0.1:\(origin.port)"])
         let transport = CurlTransport(configuration)
         defer { transport.shutdown() }
         let code = try await failure(transport, origin.url("/")).code

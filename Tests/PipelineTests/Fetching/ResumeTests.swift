@@ -36,7 +36,7 @@ struct ResumeTests {
         defer { origin.stop() }
         var configuration = FetchConfiguration()
         configuration.allowPrivateAddresses = .all
-        configuration.retries = retries
+        configuration.maxRetries = retries
         let base = CurlTransport(configuration)
         defer { base.shutdown() }
         let transport = RetryingTransport(base, configuration: configuration) { _ in }
@@ -175,7 +175,7 @@ struct ResumeTests {
         defer { origin.stop() }
         var configuration = FetchConfiguration()
         configuration.allowPrivateAddresses = .all
-        (configuration.totalSeconds, configuration.stallSeconds) = (0.5, 60)
+        (configuration.totalTimeout, configuration.stallTimeout) = (.seconds(0.5), .seconds(60))
         let base = CurlTransport(configuration)
         defer { base.shutdown() }
         let transport = RetryingTransport(base, configuration: configuration) { _ in }

@@ -33,7 +33,7 @@ struct RetryingTransportTests {
         _ answers: [Result<FetchedResponse, FetchError>], _ url: SourceURL, retries: Int = 1
     ) async -> (status: Int, pauses: [Double]) {
         var configuration = FetchConfiguration()
-        configuration.retries = retries
+        configuration.maxRetries = retries
         let pauses = Mutex<[Double]>([])
         let transport = RetryingTransport(ScriptedTransport(answers), configuration: configuration) { seconds in
             pauses.withLock { $0.append(seconds) }
@@ -77,7 +77,7 @@ struct RetryingTransportTests {
         #expect(result.status == (pause == nil ? 503 : 200))
     }
 
-    /// What an origin is asked for, path by path, while `replies` answers what the redirects lead to.
+    /// The requests of an origin, path by path, while `replies` answers the targets of the redirects.
     private func asked(
         _ replies: [OriginReply]
     ) async throws -> (status: Int, requests: [OriginRequest], redirects: [String]) {

@@ -14,7 +14,7 @@ struct S3BatchTests {
         environment: @escaping @Sendable (String) -> String? = { _ in nil }
     ) -> S3Transport {
         var fetching = FetchConfiguration()
-        (fetching.retries, fetching.retrySeconds, fetching.headerSeconds) = (2, 0.001, 60)
+        (fetching.maxRetries, fetching.retryDelay, fetching.headTimeout) = (2, .seconds(0.001), .seconds(60))
         var configuration = S3Configuration()
         configuration.store.endpoint = endpoint
         configuration.store.credentials = credentials
@@ -59,25 +59,16 @@ struct S3BatchTests {
         "<ListBucketResult><Contents></ListBucketResult></Contents>",
         "<!DOCTYPE a []><ListBucketResult></ListBucketResult>",
         "<ListBucketResult></ListBucketResult", "<></>",
+        "<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>",
     ]) func `what is no whole listing is refused`(_ text: String) {
         #expect(S3Listing(Array(text.utf8)) == nil)
     }
 
     @Test(.enabled(if: S3Servers.areInstalled, "scripts/install-s3-servers"), arguments: ["moto", "rclone"])
     func `objects are written and listed in pages, whatever their names`(_ server: String) async throws {
-        let folder = CacheFolder()
-        mkdir(folder.path, 0o700)
-        mkdir(folder.path + "/photos", 0o700)
-        let (program, endpoint) = server == "moto" ? try S3Servers.moto() : try S3Servers.rclone(folder.path)
-        defer { program.stop() }
-        if server == "moto" {
-            let curl = CurlTransport(.onLoopback)
-            defer { curl.shutdown() }
-            var request = FetchRequest(url: try SourceURL(endpoint + "/photos"))
-            request.method = "PUT"
-            #expect(try await curl.fetch(request).status == 200)
-        }
-        let transport = Self.transport(endpoint)
+        let server = try BucketServer(server, "photos", isShared: true)
+        defer { server.stop() }
+        let transport = Self.transport(server.endpoint)
         let keys = ["100%.jpg", "a b", "a+b", "a/b/c", "a/é", "z&<>\"'"]
         for key in keys {
             let object = try Self.object("s3://photos/" + SourceURL.canonical(Array(key.utf8), keeping: 0x2F))
@@ -134,13 +125,9 @@ struct S3BatchTests {
 
     @Test(arguments: [("InvalidAccessKeyId", 403), ("ExpiredToken", 400)])
     func `credentials that a store refuses are looked for again, once`(_ code: String, _ status: Int) async throws {
-        let folder = CacheFolder()
-        mkdir(folder.path, 0o700)
-        func rotate(to id: String) throws {
-            let text = "[default]\naws_access_key_id=\(id)\naws_secret_access_key=S\n"
-            let file = open(folder.path + "/credentials", O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0o600)
-            defer { close(file) }
-            try #require(Array(text.utf8).withUnsafeBytes { FileIO.write($0, to: file) })
+        let folder = ScratchFolder()
+        func rotate(to id: String) {
+            folder.write("[default]\naws_access_key_id=\(id)\naws_secret_access_key=S\n", to: "credentials")
         }
         let known = Mutex("OLD")
         let origin = try LoopbackOrigin { request in
@@ -151,9 +138,9 @@ struct S3BatchTests {
         let files = ["AWS_SHARED_CREDENTIALS_FILE": folder.path + "/credentials"]
         let transport = Self.transport(origin.url(""), nil) { files[$0] }
         let request = FetchRequest(url: try Self.object("s3://photos/a"))
-        try rotate(to: "OLD")
+        rotate(to: "OLD")
         #expect(try await transport.fetch(request, onProgress: nil).status == 200)
-        try rotate(to: "NEW")
+        rotate(to: "NEW")
         known.withLock { $0 = "NEW" }
         #expect(try await transport.fetch(request, onProgress: nil).status == 200)
         #expect(origin.requests.count == 3)

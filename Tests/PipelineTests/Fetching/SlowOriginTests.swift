@@ -53,7 +53,7 @@ struct SlowOriginTests {
         }
         defer { for origin in slow { origin.stop() } }
         try await withOrigin {
-            $0.slots = 4
+            $0.maxConcurrentTransfers = 4
         } handler: { _ in
             .response(200)
         } _: { good, transport in
@@ -86,9 +86,9 @@ struct SlowOriginTests {
         }
         var configuration = FetchConfiguration()
         // 32 transfers in all, and eight in one network.
-        configuration.slots = 1
+        configuration.maxConcurrentTransfers = 1
         configuration.allowPrivateAddresses = .all
-        (configuration.headerSeconds, configuration.totalSeconds) = (300, 300)
+        (configuration.headTimeout, configuration.totalTimeout) = (.seconds(300), .seconds(300))
         let transport = CurlTransport(configuration, hooks: hooks)
         defer { transport.shutdown() }
         let fetch = { @Sendable (host: String) in
@@ -112,9 +112,9 @@ struct SlowOriginTests {
         defer { first.stop() }
         let others = try (0..<32).map { try RefusingPort(host: "127.1.\($0).1", listens: true) }
         try await withOrigin {
-            $0.slots = 1
+            $0.maxConcurrentTransfers = 1
             // A transfer gives way after a quarter of this; a machine that is busy must not use up the rest.
-            ($0.headerSeconds, $0.totalSeconds) = (20, 60)
+            ($0.headTimeout, $0.totalTimeout) = (.seconds(20), .seconds(60))
         } handler: { _ in
             .response(200)
         } _: { good, transport in

@@ -27,8 +27,21 @@ struct SourceURLTests {
     ])
     func `a URL has one normal form (RFC 3986 §6.2.2, §6.2.3)`(text: String, expected: String) throws {
         let url = try SourceURL(text)
-        #expect(url.normalised == expected)
-        #expect(try SourceURL(expected).normalised == expected)
+        #expect(url.normalized == expected)
+        #expect(try SourceURL(expected).normalized == expected)
+    }
+
+    @Test(arguments: [
+        ("GET http://h/a?sig=S: 404", "GET http://h/a?sig=…: 404"), ("http://h/a?sig=S&b=1", "http://h/a?sig=…&b=1"),
+        (#"{"m":"a?sig=S","n":1}"#, #"{"m":"a?sig=…","n":1}"#), (#"a?token=S\"b"#, #"a?token=…\"b"#),
+        ("`http://h/a;sig=S`; why?", "`http://h/a;sig=…`; why?"), ("a?b=sig=c", "a?b=sig=c"),
+        ("?u=http%3A%2F%2Fu%3AS%40h%2Fa%40b", "?u=http%3A%2F%2F…%40h%2Fa%40b"),
+        ("/http://u:S@h/x http://h/a@b", "/http://…@h/x http://h/a@b"),
+        ("?u=h%253Fsig%253DS%2526a%253D1%26b", "?u=h%253Fsig%253D…%2526a%253D1%26b"),
+        ("?%252573ig=S", "?%252573ig=…"), ("?sig", "?sig"), ("?sig=", "?sig=…"), ("%", "%"), ("?a%3", "?a%3"),
+    ])
+    func `secrets are hidden within URLs, and the text around them stays`(text: String, shown: String) {
+        #expect(SourceURL.hidingSecrets(text) == shown)
     }
 
     @Test(arguments: [
@@ -52,7 +65,7 @@ struct SourceURLTests {
         let error = #expect(throws: SourceError.self) { try SourceURL("ftp://user:secret@example.com/") }
         #expect(error?.message.contains("secret") == false)
         let url = try SourceURL("http://user:secret@example.com/")
-        #expect(!"\(url) \(url.redacted) \(url.normalised)".contains("secret"))
+        #expect(!"\(url) \(url.redacted) \(url.normalized)".contains("secret"))
         #expect(url.authorization == HeaderField("Authorization", "Basic dXNlcjpzZWNyZXQ="))
     }
 
@@ -64,6 +77,6 @@ struct SourceURLTests {
         ("http://u:p@h/x", "http://h/x"),
     ])
     func `references resolve as RFC 3986 §5.4 has them`(reference: String, expected: String) throws {
-        #expect(try SourceURL("http://a/b/c/d;p?q").resolving(reference).normalised == expected)
+        #expect(try SourceURL("http://a/b/c/d;p?q").resolving(reference).normalized == expected)
     }
 }

@@ -20,35 +20,16 @@ private func withSpool(
     var configuration = FetchConfiguration()
     configuration.allowPrivateAddresses = .all
     configuration.spoolFolder = folder ?? cache.path
-    configuration.spoolBytes = 100_000
-    configuration.retries = 2
+    configuration.maxBytesInMemory = 100_000
+    configuration.maxRetries = 2
     mkdir(cache.path, 0o755)
     let base = CurlTransport(configuration)
     defer { base.shutdown() }
     try await body(origin, RetryingTransport(base, configuration: configuration) { _ in })
     if folder == nil {
-        let names = names(in: cache.path)
+        let names = ScratchFolder.names(in: cache.path)
         #expect(names.isEmpty, "left behind: \(names)")
     }
-}
-
-private func write(_ bytes: [UInt8], to path: String) -> Bool {
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-    defer { close(descriptor) }
-    return Glibc.write(descriptor, bytes, bytes.count) == bytes.count
-}
-
-private func names(in folder: String) -> [String] {
-    guard let directory = opendir(folder) else { return [] }
-    defer { closedir(directory) }
-    var names: [String] = []
-    while let entry = readdir(directory) {
-        names.append(
-            withUnsafePointer(to: &entry.pointee.d_name) {
-                String(cString: UnsafeRawPointer($0).assumingMemoryBound(to: CChar.self))
-            })
-    }
-    return names.filter { $0 != "." && $0 != ".." }
 }
 
 struct SpooledBodyTests {
@@ -90,10 +71,9 @@ struct SpooledBodyTests {
 
     @Test(arguments: [false, true])
     func `a body that waits for the disk holds up no other fetch, and loses no time`(http2: Bool) async throws {
-        let cache = CacheFolder()
-        mkdir(cache.path, 0o755)
+        let cache = ScratchFolder()
         let authority = try TestAuthority()
-        try #require(write(long, to: authority.folder + "/long"))
+        authority.files.write(long, to: "long")
         let secure = try TLSOrigin(try authority.issue("good"), folder: authority.folder, http2: true)
         let plain = try LoopbackOrigin { .response(200, body: $0.path == "/long" ? long : [65]) }
         defer { plain.stop() }
@@ -101,9 +81,9 @@ struct SpooledBodyTests {
         configuration.allowPrivateAddresses = .all
         configuration.authoritiesFile = authority.certificate
         configuration.spoolFolder = cache.path
-        configuration.spoolBytes = 100_000
-        configuration.stallSeconds = 1
-        configuration.totalSeconds = 120
+        configuration.maxBytesInMemory = 100_000
+        configuration.stallTimeout = .seconds(1)
+        configuration.totalTimeout = .seconds(120)
         let disk = BlockingGate()
         let isWriting = Atomic(false)
         let received = Atomic(0)
@@ -160,8 +140,7 @@ struct SpooledBodyTests {
     }
 
     @Test func `a file that takes no more gives back what it has`() throws {
-        let cache = CacheFolder()
-        mkdir(cache.path, 0o755)
+        let cache = ScratchFolder()
         let collector = BodyCollector(folder: cache.path, spoolBytes: 1000)
         let first = long[..<300_000].withUnsafeBytes { collector.append($0) }
         let file = try #require(collector.file)
@@ -178,8 +157,7 @@ struct SpooledBodyTests {
     }
 
     @Test func `a file that is gone is an error, not a shorter body`() throws {
-        let cache = CacheFolder()
-        mkdir(cache.path, 0o755)
+        let cache = ScratchFolder()
         let collector = BodyCollector(folder: cache.path, spoolBytes: 1000)
         #expect(long[..<300_000].withUnsafeBytes { collector.append($0) })
         let file = try #require(collector.file)

@@ -6,16 +6,7 @@ import Testing
 
 @testable import Pipeline
 
-/// Writes a file into a folder.
-private func write(_ text: String, to path: String) throws {
-    let descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
-    try #require(descriptor >= 0)
-    defer { close(descriptor) }
-    let bytes = Array(text.utf8)
-    #expect(Glibc.write(descriptor, bytes, bytes.count) == bytes.count)
-}
-
-/// A transport to `origin` with settings of its own for it; gone afterwards.
+/// A transport to `origin` with separate settings, removed afterwards.
 private func withTransport(
     to origin: TLSOrigin, hooks: TransportHooks = TransportHooks(),
     _ configure: (inout FetchConfiguration, inout HostSettings) -> Void,
@@ -24,9 +15,9 @@ private func withTransport(
     var configuration = FetchConfiguration()
     configuration.allowPrivateAddresses = .all
     configuration.breaker = nil
-    configuration.connectSeconds = 30
-    configuration.headerSeconds = 30
-    configuration.totalSeconds = 60
+    configuration.connectTimeout = .seconds(30)
+    configuration.headTimeout = .seconds(30)
+    configuration.totalTimeout = .seconds(60)
     var settings = HostSettings()
     configure(&configuration, &settings)
     configuration.hosts[try HostOrigin("127.0.0.1:\(origin.port)")] = settings
@@ -40,7 +31,7 @@ private let page = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Type: image/
 struct TLSTests {
     @Test func `a certificate of a configured authority is trusted, of an unknown one it is not`() async throws {
         let authority = try TestAuthority()
-        try write(page, to: authority.folder + "/page")
+        authority.files.write(page, to: "page")
         let origin = try TLSOrigin(try authority.issue("good"), folder: authority.folder)
         let request = FetchRequest(url: try SourceURL(origin.url("page")))
         try await withTransport(to: origin) {
@@ -73,7 +64,7 @@ struct TLSTests {
         names: String, days: Int
     ) async throws {
         let authority = try TestAuthority()
-        try write(page, to: authority.folder + "/page")
+        authority.files.write(page, to: "page")
         let origin = try TLSOrigin(try authority.issue("bad", names: names, days: days), folder: authority.folder)
         try await withTransport(to: origin) {
             $1.authoritiesFile = authority.certificate
@@ -100,9 +91,9 @@ struct TLSTests {
         let plain = try LoopbackOrigin { _ in .response(200) }
         defer { plain.stop() }
         let authority = try TestAuthority()
-        try write(
+        authority.files.write(
             "HTTP/1.1 302 Away\r\nLocation: \(plain.url("/"))\r\nContent-Length: 0\r\n\r\n",
-            to: authority.folder + "/page")
+            to: "page")
         let origin = try TLSOrigin(try authority.issue("good"), folder: authority.folder)
         try await withTransport(to: origin) {
             $1.authoritiesFile = authority.certificate
@@ -115,7 +106,7 @@ struct TLSTests {
 
     @Test func `HTTP/2 carries many transfers on one connection`() async throws {
         let authority = try TestAuthority()
-        try write("over HTTP/2", to: authority.folder + "/page")
+        authority.files.write("over HTTP/2", to: "page")
         let origin = try TLSOrigin(try authority.issue("good"), folder: authority.folder, http2: true)
         let request = FetchRequest(url: try SourceURL(origin.url("page")))
         let connections = Atomic(0)

@@ -117,7 +117,7 @@ private struct Loads: ~Copyable {
     }
 
     @Test func `what receives keeps its slots, and others of the same origins wait`() {
-        var loads = Loads { $0.slots = 2 }
+        var loads = Loads { $0.maxConcurrentTransfers = 2 }
         for number in 0..<6 { loads.add("http://good\(number % 2)", bytesPerSecond: 11_000) }
         loads.pass(30)
         #expect(loads.underWay == [0, 1] && loads.gaveWay.isEmpty)
@@ -127,7 +127,7 @@ private struct Loads: ~Copyable {
     }
 
     @Test func `a slow transfer that speeds up holds a slot again`() {
-        var loads = Loads { $0.slots = 1 }
+        var loads = Loads { $0.maxConcurrentTransfers = 1 }
         loads.add("http://a")
         loads.pass(2)
         loads.loads[0].bytesPerSecond = 1e6
@@ -155,7 +155,7 @@ private struct Loads: ~Copyable {
 
     @Test func `a name is counted with the network that it leads to, and waits if that has all it may have`() throws {
         let (full, free) = (try #require(IPAddress("192.0.2.7")), try #require(IPAddress("198.51.100.1")))
-        var loads = Loads { $0.slots = 1 }
+        var loads = Loads { $0.maxConcurrentTransfers = 1 }
         for number in 0..<10 { loads.add("http://name\(number)") }
         loads.pass(0.6)
         // Of 32 in all, eight may be in one network, and another may be in any other one.
@@ -173,7 +173,7 @@ private struct Loads: ~Copyable {
     }
 
     @Test func `at the limit one gives way to a new origin, after a quarter of the time for heads`() {
-        var loads = Loads { ($0.slots, $0.headerSeconds) = (1, 40) }
+        var loads = Loads { ($0.maxConcurrentTransfers, $0.headTimeout) = (1, .seconds(40)) }
         for number in 0..<32 { loads.add("http://slow\(number)", at: "10.0.\(number > 4 ? number : 5).1") }
         // Of an origin that has one.
         loads.add("http://slow7", at: "10.0.7.1")
@@ -187,7 +187,7 @@ private struct Loads: ~Copyable {
         loads.pass(0.6)
         #expect(loads.gaveWay == [0, 1] && loads.loads[next].began != nil && loads.underWay.count == 32)
 
-        var early = Loads { ($0.slots, $0.headerSeconds) = (1, 40) }
+        var early = Loads { ($0.maxConcurrentTransfers, $0.headTimeout) = (1, .seconds(40)) }
         for number in 0..<33 { early.add("http://slow\(number)") }
         early.pass(10.9)
         #expect(early.underWay.count == 32 && early.gaveWay.isEmpty)
@@ -196,7 +196,7 @@ private struct Loads: ~Copyable {
     }
 
     @Test func `a request that may change state does not give way`() {
-        var loads = Loads { $0.slots = 1 }
+        var loads = Loads { $0.maxConcurrentTransfers = 1 }
         for number in 0..<32 { loads.add("http://slow\(number)", mayGiveWay: number > 0) }
         loads.pass(6)
         loads.add("http://good", bytesPerSecond: 1e6)
@@ -205,7 +205,7 @@ private struct Loads: ~Copyable {
     }
 
     @Test func `the most urgent is next, then the one whose origin has the fewest, then the oldest`() {
-        var loads = Loads { ($0.slots, $0.perHost) = (1, 6) }
+        var loads = Loads { ($0.maxConcurrentTransfers, $0.maxConcurrentTransfersPerHost) = (1, 6) }
         for (origin, priority) in [("a", 5), ("a", 5), ("b", 5), ("c", 1), ("c", 9)] as [(String, UInt8)] {
             loads.add(origin, priority: priority)
         }
@@ -215,7 +215,7 @@ private struct Loads: ~Copyable {
     }
 
     @Test func `origins with as many under way take turns, however many of each wait`() {
-        var loads = Loads { $0.slots = 2 }
+        var loads = Loads { $0.maxConcurrentTransfers = 2 }
         for origin in ["a", "b"] { for _ in 0..<3 { loads.add(origin, bytesPerSecond: 20_000) } }
         loads.begin()
         let new = loads.add("c", bytesPerSecond: 20_000)
@@ -227,7 +227,7 @@ private struct Loads: ~Copyable {
     }
 
     @Test func `a stream of new origins leaves others their turns`() {
-        var loads = Loads { $0.slots = 1 }
+        var loads = Loads { $0.maxConcurrentTransfers = 1 }
         for _ in 0..<3 { loads.add("a", bytesPerSecond: 20_000) }
         loads.begin()
         for number in 0..<6 {
@@ -239,7 +239,7 @@ private struct Loads: ~Copyable {
     }
 
     @Test func `each eighth is the oldest, and what waits can become more urgent`() {
-        var loads = Loads { ($0.slots, $0.perHost) = (1, 100) }
+        var loads = Loads { ($0.maxConcurrentTransfers, $0.maxConcurrentTransfersPerHost) = (1, 100) }
         for _ in 0..<2 { loads.add("a", priority: 1) }
         for _ in 0..<9 { loads.add("a", priority: 5) }
         loads.admission.raise(1, to: 9)
@@ -251,7 +251,7 @@ private struct Loads: ~Copyable {
     }
 
     @Test func `the rate delays what it must, and looking takes nothing from it`() {
-        var loads = Loads { $0.rate = 1 }
+        var loads = Loads { $0.maxRequestsPerSecond = 1 }
         for _ in 0..<3 { loads.add("a") }
         let other = loads.add("b")
         loads.begin()
@@ -270,7 +270,7 @@ private struct Loads: ~Copyable {
     }
 
     @Test func `what is removed does not begin, and its origin is forgotten`() {
-        var loads = Loads { $0.slots = 1 }
+        var loads = Loads { $0.maxConcurrentTransfers = 1 }
         for _ in 0..<3 { loads.add("a") }
         loads.begin()
         #expect(loads.admission.remove(1) && !loads.admission.remove(1) && !loads.admission.remove(0))

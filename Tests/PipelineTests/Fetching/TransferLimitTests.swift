@@ -5,10 +5,10 @@ import Testing
 
 /// When transfers that move, or do not, are ended.
 struct TransferLimitTests {
-    /// A transfer that began at second 1000, whose limits are one second, except the total.
+    /// A transfer that began at second 1000, with limits of one second, except the total.
     private static func transfer(body: [UInt8] = [], totalSeconds: Double) throws -> Transfer {
         var configuration = FetchConfiguration()
-        (configuration.headerSeconds, configuration.stallSeconds) = (1, 1)
+        (configuration.headTimeout, configuration.stallTimeout) = (.seconds(1), .seconds(1))
         let transfer = Transfer(
             TransferRequest(
                 url: try SourceURL("http://a.test/"), body: body, lines: [], expectsPart: false, byteLimit: 1 << 30,
@@ -59,7 +59,7 @@ struct TransferLimitTests {
         let port = try RefusingPort(listens: true)
         var configuration = FetchConfiguration()
         configuration.allowPrivateAddresses = .all
-        (configuration.totalSeconds, configuration.stallSeconds) = (0, 0.2)
+        (configuration.totalTimeout, configuration.stallTimeout) = (.seconds(0), .seconds(0.2))
         let transport = CurlTransport(configuration)
         defer { transport.shutdown() }
         var request = FetchRequest(url: try SourceURL(port.url("/a")))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Pipeline
 
-/// Which of the transfers that wait for a slot is next.
+/// The order of transfers that are waiting for a slot.
 struct TransferUrgencyTests {
     /// The paths in the order in which an origin with one slot is asked for them.
     ///
@@ -19,7 +19,7 @@ struct TransferUrgencyTests {
         let gate = BlockingGate()
         var order: [String] = []
         try await withOrigin {
-            $0.slots = 1
+            $0.maxConcurrentTransfers = 1
             // A load that has begun is not slow, so that only its end makes a slot free.
             $0.stallRate = 0
         } handler: { request in

@@ -32,7 +32,7 @@ final class ProgramStore: Transport, TransportBench {
         guard let (bytes, version) = stored.withLock({ $0[Array(request.url.path.utf8)] }) else {
             return FetchedResponse(to: request, status: 404)
         }
-        if let limit = request.byteLimit, bytes.count > limit {
+        if let limit = request.maxBytes, bytes.count > limit {
             throw FetchError(.tooLarge, "\(request.url): \(bytes.count) bytes; the limit is \(limit)")
         }
         let fields = [HeaderField("ETag", "\"\(version)\""), HeaderField("Cache-Control", "no-cache")]
@@ -45,7 +45,7 @@ final class ProgramStore: Transport, TransportBench {
     func shutdown() async {}
 }
 
-/// The same behind an origin on loopback.
+/// A bench with an origin on loopback.
 private struct HTTPBench: TransportBench {
     let store = ProgramStore()
     let origin: LoopbackOrigin
@@ -80,22 +80,17 @@ extension ProgramStore {
 }
 
 private struct FileBench: TransportBench {
-    let folder = CacheFolder()
+    let folder = ScratchFolder()
     let transport: any Transport = FileTransport(byteLimit: 1 << 30, threads: OwnedThreads(count: 2))
 
-    init() { mkdir(folder.path, 0o700) }
-
-    func store(_ bytes: [UInt8], as name: String) throws {
-        let path = "\(folder.path)/\(name)"
+    func store(_ bytes: [UInt8], as name: String) {
         // A new file each time, as editors make it, so that its inode tells.
-        unlink(path)
-        let file = open(path, O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0o600)
-        defer { close(file) }
-        try #require(bytes.withUnsafeBytes { FileIO.write($0, to: file) })
+        remove(name)
+        folder.write(bytes, to: name)
     }
 
-    func remove(_ name: String) { unlink("\(folder.path)/\(name)") }
-    func url(of name: String) -> SourceURL { SourceURL(scheme: "file", name: "\(folder.path)/\(name)") }
+    func remove(_ name: String) { unlink(folder(name)) }
+    func url(of name: String) -> SourceURL { SourceURL(scheme: "file", name: folder(name)) }
 }
 
 struct TransportConformanceTests {
@@ -137,9 +132,9 @@ struct TransportConformanceTests {
         store.store(sample("originals/dusk.webp"), as: "users/12")
         let changed = try await pipeline.respond(to: ImageRequest(.url("db:users/12"), recipe: recipe))
         #expect(changed.outcome == .rendered && changed.digest != first.digest)
-        let purged = try await pipeline.purge(.url("db://users/12"))
+        let purged = try await pipeline.purge(.source(.url("db://users/12")))
         #expect(purged.records > 0)
-        // A scheme of its own gives no way to files.
+        // A scheme of an application gives no access to files.
         let refused = [
             ("db:none", PipelineError.Code.notFound), ("other:12", .invalidSource),
             ("file:/etc/passwd", .invalidSource), ("id:users/12", .invalidSource), ("bytes:users/12", .invalidSource),

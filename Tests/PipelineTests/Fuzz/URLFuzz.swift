@@ -14,10 +14,10 @@ extension PipelineFuzzTests {
     ) { bytes in
         let lines = bytes.fuzzLines
         guard let first = lines.first, let url = try? SourceURL(first) else { return nil }
-        let normal = url.normalised
+        let normal = url.normalized
         do throws(SourceError) {
             let again = try SourceURL(normal)
-            if again.normalised != normal { return "`\(normal)` becomes `\(again.normalised)`" }
+            if again.normalized != normal { return "`\(normal)` becomes `\(again.normalized)`" }
             if again.userinfo != nil { return "credentials in `\(normal)`" }
         } catch {
             // Encoding makes texts longer, beyond what is taken.

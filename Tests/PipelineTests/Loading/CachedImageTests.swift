@@ -5,7 +5,7 @@ import Variants
 
 @testable import Pipeline
 
-/// What memory answers at once.
+/// The answers that memory gives at once.
 @Suite(.timeLimit(.minutes(10))) struct CachedImageTests {
     private static func request(_ name: String, _ recipe: String? = "thumbnail:20") throws -> ImageRequest {
         ImageRequest(.url("http://origin.test/\(name)"), recipe: try recipe.map { try Recipe($0) })
@@ -40,7 +40,7 @@ import Variants
     @Test func `nothing behind memory is asked, and what may not answer does not`() async throws {
         let folder = CacheFolder()
         try await withCache {
-            $0.masks = "/"
+            $0.rendering.masks = "/"
             $0.cacheFolder = folder.path
         } origin: { request in
             request.url.name == "n" ? Self.answer("Cache-Control: no-store") : Self.answer()
@@ -59,9 +59,9 @@ import Variants
             #expect(pipeline.cachedImage(for: try Self.request("a")) == nil)
             #expect(try await pipeline.respond(to: Self.request("a")).outcome == .disk)
             #expect(pipeline.cachedImage(for: try Self.request("a")) != nil)
-            _ = try await pipeline.purge(.url("http://origin.test/a"), mode: .soft)
+            _ = try await pipeline.purge(.source(.url("http://origin.test/a")), mode: .soft)
             #expect(pipeline.cachedImage(for: try Self.request("a"))?.isStale != false)
-            _ = try await pipeline.purge(.url("http://origin.test/a"))
+            _ = try await pipeline.purge(.source(.url("http://origin.test/a")))
             #expect(pipeline.cachedImage(for: try Self.request("a")) == nil)
             _ = try await pipeline.respond(to: Self.request("a"))
             await pipeline.shutdown()
@@ -106,10 +106,7 @@ import Variants
         try await withCache { _ in
             Self.answer()
         } _: { bench in
-            let path =
-                "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
-                + "/samples/originals/night-tiny.jpg"
-            let request = ImageRequest(.file(path), recipe: try Recipe("thumbnail:20"))
+            let request = ImageRequest(.file(Samples.original("night-tiny.jpg")), recipe: try Recipe("thumbnail:20"))
             let first = try await bench.pipeline.respond(to: request)
             let cached = try #require(bench.pipeline.cachedImage(for: request))
             #expect(cached.isStale && cached.bytes == first.bytes)

@@ -27,7 +27,7 @@ import Variants
 
     private static func configuration(_ change: (inout LoaderConfiguration) -> Void = { _ in }) -> LoaderConfiguration {
         var configuration = LoaderConfiguration()
-        configuration.loads = 1
+        configuration.maxConcurrentLoads = 1
         change(&configuration)
         return configuration
     }
@@ -166,6 +166,19 @@ import Variants
         }
     }
 
+    @Test func `a prefetch that is raised by its handle is a load from then on`() async throws {
+        try await Self.withDoor { bench, door in
+            let loader = ImageLoader(bench.pipeline, Self.configuration())
+            loader.suspend()
+            let prefetches = loader.prefetch(try ["a", "b", "c"].map { try Self.request($0) })
+            #expect(loader.statistics.prefetches == 3)
+            prefetches[1].priority = .high
+            #expect(loader.statistics.prefetches == 2)
+            loader.cancelAll()
+            door.open()
+        }
+    }
+
     private final class Weak {
         weak var loader: ImageLoader?
         init(_ loader: ImageLoader) { self.loader = loader }
@@ -212,7 +225,7 @@ import Variants
 
     @Test func `newer loads take the place of older ones, and abandoned ones go on into the cache`() async throws {
         try await Self.withDoor { bench, door in
-            let loader = ImageLoader(bench.pipeline, Self.configuration { $0.window = 2 })
+            let loader = ImageLoader(bench.pipeline, Self.configuration { $0.maxWaiting = 2 })
             let runs = loader.load(try Self.request("a") { $0.finishWhenAbandoned = true })
             await door.arrivals(1)
             let waits = loader.load(try Self.request("b") { $0.finishWhenAbandoned = true })
@@ -242,7 +255,7 @@ import Variants
         async throws
     {
         try await Self.withDoor { bench, door in
-            let loader = ImageLoader(bench.pipeline, Self.configuration { $0.window = 1 })
+            let loader = ImageLoader(bench.pipeline, Self.configuration { $0.maxWaiting = 1 })
             let first = loader.load(try Self.request("a"))
             await door.arrivals(1)
             let second = loader.load(try Self.request("b") { $0.finishWhenAbandoned = true })

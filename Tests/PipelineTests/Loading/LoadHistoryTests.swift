@@ -59,7 +59,7 @@ func names(of load: LoadTask) async -> [String] {
 
     @Test func `progress is told at most five times a second, and the last of it always`() {
         var history = LoadHistory()
-        var place = LoadHistory.Place(in: history)
+        var place = LoadHistory.Place()
         var told: [String] = []
         _ = history.take(.fetching(hadCached: false), at: Self.start)
         for step in 1...1000 {
@@ -77,19 +77,19 @@ func names(of load: LoadTask) async -> [String] {
                 + ["progress 1000/1000", "rendering"])
     }
 
-    @Test func `a late reader begins with what was cached and the last progress`() {
+    @Test func `a late reader receives every event, and the last progress only`() {
         var history = LoadHistory()
         _ = history.take(.cached(LoadEvent.someResponse), at: Self.start)
         _ = history.take(.fetching(hadCached: true), at: Self.start)
         for second in 1...3 {
             _ = history.take(.progress(received: second, expected: 3), at: Self.start + .seconds(second))
         }
-        var place = LoadHistory.Place(in: history)
-        #expect(Self.told(&place, history) == ["cached", "progress 3/3"])
+        var place = LoadHistory.Place()
+        #expect(Self.told(&place, history) == ["cached", "fetching", "progress 3/3"])
         _ = history.take(.finished(.failure(.cancelled)), at: Self.start + .seconds(4))
         #expect(Self.told(&place, history) == ["failed: cancelled"] && place.isAtEnd)
-        var last = LoadHistory.Place(in: history)
-        #expect(Self.told(&last, history) == ["cached", "progress 3/3", "failed: cancelled"])
+        var last = LoadHistory.Place()
+        #expect(Self.told(&last, history) == ["cached", "fetching", "progress 3/3", "failed: cancelled"])
     }
 
     /// Whatever comes in, in whatever order, and whenever readers begin and look.
@@ -116,13 +116,13 @@ func names(of load: LoadTask) async -> [String] {
             case 7 where step > 20: isNew = history.take(.finished(result[random.below(2)]), at: now)
             case 8 where step > 20: isNew = history.end(.cancelled, at: now)
             default:
-                readers.append((LoadHistory.Place(in: history), []))
+                readers.append((LoadHistory.Place(), []))
                 isNew = false
             }
             #expect(history.status.phase >= before.phase)
             if before.result != nil { #expect(!isNew && history.status.phase == .finished) }
             for index in readers.indices where random.below(2) == 0 { read(index) }
-            // A reader that has been told all so far waits exactly if nothing is new.
+            // A reader without a pending event waits exactly if there is no new one.
             for reader in readers where !reader.place.isAtEnd {
                 var later = reader.place
                 #expect(reader.place.isDue(in: history) == (later.next(in: history) != nil))

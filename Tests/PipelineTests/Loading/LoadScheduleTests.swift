@@ -33,7 +33,7 @@ import Variants
         let isShutDown = seed % 5 == 4
         try await withCache {
             $0.cacheFolder = nil
-            $0.caching.errorMaxAge = 0
+            $0.caching.errorMaxAge = .zero
         } origin: { request throws(FetchError) in
             let (turns, kind) = chance.withLock { ($0.below(20), $0.below(isWell ? 3 : 6)) }
             for _ in 0..<turns { await Task.yield() }
@@ -66,7 +66,7 @@ import Variants
                     watched[at].mayBeCancelled = true
                     (watched[at].readers.last)?.cancel()
                     (watched[at].waiters.first)?.cancel()
-                case 6: _ = try await bench.pipeline.purge(.url("http://origin.test/\(below(3))"))
+                case 6: _ = try await bench.pipeline.purge(.source(.url("http://origin.test/\(below(3))")))
                 case 7: bench.clock.advance(1)
                 default:
                     let recipe = [nil, "thumbnail:20", "thumbnail:30"][below(3)]

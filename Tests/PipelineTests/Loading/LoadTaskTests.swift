@@ -42,7 +42,7 @@ import Variants
             #expect(status.phase == .finished && !status.isCancelled && status.received == again.record.length)
             let result = try status.result?.get()
             #expect(result?.digest == again.digest)
-            #expect(await names(of: load) == ["progress", "rendering", "finished"])
+            #expect(await names(of: load) == ["fetching", "progress", "rendering", "finished"])
         }
     }
 
@@ -120,7 +120,7 @@ import Variants
             door.open()
             for (index, load) in loads.enumerated() {
                 let rendering = index < 3 ? ["rendering"] : []
-                #expect(await names(of: load) == ["progress"] + rendering + ["finished"])
+                #expect(await names(of: load) == ["fetching", "progress"] + rendering + ["finished"])
                 let status = load.status
                 #expect(status.received == origin.body.count && status.expected == origin.body.count)
             }
@@ -133,10 +133,8 @@ import Variants
             Answer(500)
         } _: { bench in
             let picture = sample("originals/night-tiny.jpg")
-            let root = #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
-            let path = "/\(root)/samples/originals/night-tiny.jpg"
             for (source, recipe, warm) in [
-                (ImageSource.file(path), "thumbnail:30", ["cached", "finished"]),
+                (ImageSource.file(Samples.original("night-tiny.jpg")), "thumbnail:30", ["cached", "finished"]),
                 (.bytes(picture, name: "upload"), "thumbnail:31", ["cached", "finished"]),
             ] {
                 for expected in [["fetching", "progress", "rendering", "finished"], warm] {
@@ -210,7 +208,7 @@ import Variants
             let waits = bench.pipeline.load(patient)
             _ = try await bench.pipeline.load(Self.request()).response
             #expect(waits.status.phase == .waiting)
-            // What is cached is not delayed.
+            // Cached pictures are not delayed.
             #expect(try await bench.pipeline.load(patient).response.outcome == .memory)
             patient.recipe = try Recipe("thumbnail:20")
             let renders = bench.pipeline.load(patient)

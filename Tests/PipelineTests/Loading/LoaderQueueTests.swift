@@ -13,7 +13,7 @@ import Variants
 
     private static func queue(_ change: (inout LoaderConfiguration) -> Void = { _ in }) -> LoaderQueue {
         var configuration = LoaderConfiguration()
-        configuration.loads = 1
+        configuration.maxConcurrentLoads = 1
         change(&configuration)
         return LoaderQueue(configuration)
     }
@@ -48,7 +48,7 @@ import Variants
 
     @Test func `loads begin by urgency, then in the order of the configuration, prefetches last and in theirs`() {
         for isNewestFirst in [false, true] {
-            var queue = Self.queue { if isNewestFirst { $0.order = .newestFirst } }
+            var queue = Self.queue { if isNewestFirst { $0.newestFirst = true } }
             for member in 1...3 { _ = queue.add(UInt64(member), Self.key("p\(member)"), isPrefetch: true) }
             for member in 4...7 { _ = queue.add(UInt64(member), Self.key("\(member)"), isPrefetch: false) }
             queue.setPriority(5, .high)
@@ -56,6 +56,19 @@ import Variants
             let order = Self.order(&queue)
             #expect(order == [5] + (isNewestFirst ? [7, 4] : [4, 7]) + [6, 1, 2, 3])
         }
+    }
+
+    @Test func `a prefetch that is raised begins as a load does`() {
+        var queue = Self.queue()
+        for member in 1...3 as ClosedRange<UInt64> {
+            _ = queue.add(member, Self.key("p\(member)"), isPrefetch: true, priority: .low)
+        }
+        _ = queue.add(4, Self.key("a"), isPrefetch: false)
+        queue.setPriority(3, .low)
+        queue.setPriority(2, .high)
+        #expect(queue.statistics.prefetches == 2)
+        #expect(Self.order(&queue) == [2, 4, 1, 3])
+        #expect(queue.statistics.ended == 4)
     }
 
     @Test func `the same request takes one place, and a load makes a prefetch one`() {
@@ -80,7 +93,7 @@ import Variants
     @Test func `prefetches have their share of the loads at a time, and one at least`() {
         for (share, count) in [(0.5, 2), (0, 1), (1, 4)] {
             var queue = Self.queue {
-                $0.loads = 4
+                $0.maxConcurrentLoads = 4
                 $0.prefetchShare = share
             }
             for member in 1...9 { _ = queue.add(UInt64(member), Self.key("\(member)"), isPrefetch: true) }
@@ -94,8 +107,8 @@ import Variants
 
     @Test func `a window ends the oldest that waits, then the oldest that runs, and no prefetch`() {
         var queue = Self.queue {
-            $0.loads = 2
-            $0.window = 3
+            $0.maxConcurrentLoads = 2
+            $0.maxWaiting = 3
         }
         _ = queue.add(1, Self.key("p"), isPrefetch: true)
         for member in 2...4 {
@@ -108,8 +121,8 @@ import Variants
         #expect(queue.add(7, Self.key("7"), isPrefetch: false).superseded == [5, 6])
         #expect(queue.next() == nil)
         var full = Self.queue {
-            $0.loads = 2
-            $0.window = 2
+            $0.maxConcurrentLoads = 2
+            $0.maxWaiting = 2
         }
         for member in 1...2 { _ = full.add(UInt64(member), Self.key("\(member)"), isPrefetch: false) }
         while full.next() != nil {}
@@ -119,7 +132,7 @@ import Variants
 
     @Test func `asking again does not put a request behind others, unless the newest come first`() {
         for (isNewestFirst, order) in [(false, [1, 3, 2]), (true, [1, 3, 2])] as [(Bool, [UInt64])] {
-            var queue = Self.queue { if isNewestFirst { $0.order = .newestFirst } }
+            var queue = Self.queue { if isNewestFirst { $0.newestFirst = true } }
             _ = queue.add(1, Self.key("a"), isPrefetch: false)
             _ = queue.add(2, Self.key("b"), isPrefetch: false)
             _ = queue.add(3, Self.key("a"), isPrefetch: false)
@@ -128,7 +141,7 @@ import Variants
     }
 
     @Test func `a place whose loads have ended is a prefetch again, and keeps it when a window ends its loads`() {
-        var queue = Self.queue { $0.window = 2 }
+        var queue = Self.queue { $0.maxWaiting = 2 }
         _ = queue.add(1, Self.key("p"), isPrefetch: true)
         _ = queue.add(2, Self.key("x"), isPrefetch: false)
         _ = queue.add(3, Self.key("p"), isPrefetch: false)
@@ -143,7 +156,7 @@ import Variants
     }
 
     @Test func `all end at once`() {
-        var queue = Self.queue { $0.loads = 2 }
+        var queue = Self.queue { $0.maxConcurrentLoads = 2 }
         for member in 1...5 { _ = queue.add(UInt64(member), Self.key("\(member)"), isPrefetch: member > 3) }
         #expect(queue.next() == [1])
         queue.suspend(true)
@@ -159,7 +172,7 @@ import Variants
     @Test func `no share of prefetches makes it stop`() {
         for share in [Double.nan, -.infinity, .infinity, -1] {
             var queue = Self.queue {
-                $0.loads = 2
+                $0.maxConcurrentLoads = 2
                 $0.prefetchShare = share
             }
             for member in 1...3 { _ = queue.add(UInt64(member), Self.key("\(member)"), isPrefetch: true) }
@@ -181,9 +194,9 @@ import Variants
     @Test(arguments: 0..<1000) func `any schedule keeps the bounds and begins each load once`(seed: Int) {
         var random = FuzzRandom(seed: UInt64(seed))
         var configuration = LoaderConfiguration()
-        configuration.loads = 1 + random.below(4)
-        configuration.order = random.below(2) == 0 ? .oldestFirst : .newestFirst
-        configuration.window = random.below(2) == 0 ? nil : 1 + random.below(5)
+        configuration.maxConcurrentLoads = 1 + random.below(4)
+        configuration.newestFirst = random.below(2) == 1
+        configuration.maxWaiting = random.below(2) == 0 ? nil : 1 + random.below(5)
         configuration.prefetchShare = Double(random.below(3)) / 2
         var queue = LoaderQueue(configuration)
         var (begun, open): (Set<LoaderQueue.Member>, Set<LoaderQueue.Member>) = ([], [])
@@ -198,7 +211,7 @@ import Variants
                 open.insert(member)
                 if added.beginsNow { begun.insert(member) }
                 for old in added.superseded { #expect(open.remove(old) != nil && old != member) }
-                if let window = configuration.window {
+                if let window = configuration.maxWaiting {
                     let statistics = queue.statistics
                     #expect(statistics.waiting + statistics.running - statistics.prefetches <= window)
                 }
@@ -215,7 +228,7 @@ import Variants
                     #expect(open.contains(member) && begun.insert(member).inserted)
                 }
             }
-            #expect(queue.statistics.running <= configuration.loads && Set(queue.members) == open)
+            #expect(queue.statistics.running <= configuration.maxConcurrentLoads && Set(queue.members) == open)
         }
         queue.suspend(false)
         // Whatever ends, the rest begins.

@@ -59,7 +59,9 @@ import Variants
         } _: { bench in
             for name in ["a", "g"] {
                 _ = try await bench.pipeline.respond(to: Self.request(name))
-                for (recipe, outcomes) in [("thumbnail:24", [Outcome.rendered, .disk]), (nil, [.disk, .disk])] {
+                for (recipe, outcomes) in [
+                    ("thumbnail:24", [ImageResponse.Outcome.rendered, .disk]), (nil, [.disk, .disk]),
+                ] {
                     for outcome in outcomes {
                         let other = try await bench.another()
                         var request = try Self.request(name, recipe)
@@ -127,12 +129,9 @@ import Variants
                 .bytes([UInt8](repeating: 0x47, count: count), version: "1")
             }
         }
-        let folder = CacheFolder()
-        mkdir(folder.path, 0o700)
+        let folder = ScratchFolder()
         let bytes = [UInt8](repeating: 0x47, count: count)
-        let file = open("\(folder.path)/a.gif", O_CREAT | O_WRONLY | O_CLOEXEC, 0o600)
-        try #require(bytes.withUnsafeBytes { FileIO.write($0, to: file) })
-        close(file)
+        folder.write(bytes, to: "a.gif")
         try await withCache {
             $0.providers = ["own": Provider(count: count)]
         } origin: { _ in
@@ -162,8 +161,8 @@ import Variants
         let deaf = Deaf()
         try await withCache {
             $0.providers = ["deaf": deaf]
-            $0.fetch.slots = 1
-            $0.fetch.totalSeconds = 0.2
+            $0.fetch.maxConcurrentTransfers = 1
+            $0.fetch.totalTimeout = .seconds(0.2)
         } origin: { _ in
             Answer(500)
         } _: { bench in
@@ -219,7 +218,7 @@ import Variants
         let body = sample("originals/dusk-2mp.jpg")
         let cut = body.count / 2
         try await withPipeline {
-            $0.fetch.retries = 2
+            $0.fetch.maxRetries = 2
         } handler: { request in
             switch request["range"] {
             case "bytes=\(cut)-":

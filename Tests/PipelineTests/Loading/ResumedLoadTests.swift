@@ -11,7 +11,7 @@ import Testing
         let body = sample("originals/dusk-2mp.jpg")
         let cut = body.count / 2
         try await withPipeline {
-            $0.fetch.retries = 1
+            $0.fetch.maxRetries = 1
         } handler: { request in
             guard request["range"] == nil else {
                 return .response(

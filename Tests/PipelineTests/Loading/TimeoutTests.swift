@@ -60,7 +60,7 @@ import Variants
     @Test func `one that waits for a render is renderDeadline, and its callers may leave before`() async throws {
         let renderer = SlowRenderer()
         try await withCache {
-            $0.renderer = renderer
+            $0.rendering.renderer = renderer
         } origin: { _ in
             Answer(200, "Cache-Control: max-age=60").picture()
         } _: { bench in

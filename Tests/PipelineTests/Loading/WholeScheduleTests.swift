@@ -8,9 +8,8 @@ import Testing
         async throws
     {
         let folder = CacheFolder()
-        let root = "/" + #filePath.split(separator: "/").dropLast(4).joined(separator: "/")
         let program = try HelperProgram([
-            try builtProgram("load-worker"), root + "/samples/originals/night-tiny.jpg", folder.path, "100",
+            try builtProgram("load-worker"), Samples.original("night-tiny.jpg"), folder.path, "100",
         ])
         defer { program.stop() }
         #expect(await program.end() == 0, "\(program.text)")

@@ -33,11 +33,11 @@ struct MetricsTests {
         let metrics = TestMetrics()
         try await withPipeline({
             $0.metrics = metrics
-            $0.renderer = nil
+            $0.rendering.renderer = nil
             var workers = WorkerConfiguration()
-            workers.count = 1
-            $0.isolation = .workers(workers)
-            // Nothing listens there.
+            workers.maxConcurrentRenders = 1
+            $0.rendering.isolation = .workers(workers)
+            // Nothing listens there, so what is stored is validated before it answers.
             $0.fleet = try? FleetConfiguration(redis: "redis://127.0.0.1:1")
         }) { _ in
             picture("night-tiny.jpg", fresh)
@@ -63,7 +63,7 @@ struct MetricsTests {
             #expect(!metrics.meters(label: metric.name).isEmpty, "\(metric.name)")
         }
         #expect(PipelineMetric.all.filter { $0.kind == .timer }.map(\.name) == timers)
-        for result in ["hit", "rendered", "failed"] {
+        for result in ["fetched", "rendered", "failed"] {
             #expect(try metrics.expectTimer(timers[0], [("result", result)]).values.count == 1, "\(result)")
         }
         for (stage, runs) in [("admit", 3), ("look_up", 5), ("fetch", 2), ("render", 1), ("keep", 2)] {
@@ -234,7 +234,7 @@ struct ServiceTests {
         _ = try await pipeline.respond(to: bench.request())
         service.cancel()
         try await service.value
-        // What was answered has been stored.
+        // The answers before have been stored.
         let later = try bench.pipeline()
         #expect(try await later.respond(to: bench.request()).outcome == .disk)
         await later.shutdown()

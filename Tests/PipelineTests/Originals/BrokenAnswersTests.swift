@@ -7,9 +7,9 @@ import Variants
 
 @testable import Pipeline
 
-/// A 200 that is no decodable image: for variants the origin is asked again soon, and the last good picture stays.
+/// A 200 that is not a decodable image: for variants the origin is asked again soon, and the last good picture stays.
 @Suite(.timeLimit(.minutes(20))) struct BrokenAnswersTests {
-    /// What an origin, or a CDN before it, sends by mistake.
+    /// Mistakes of an origin, or a CDN before it.
     enum Breakage: String, CaseIterable {
         case empty, page, pageByType, cut
 
@@ -49,11 +49,11 @@ import Variants
             bench.clock.advance(2)
             #expect(await refusal(bench) == breakage.code)
             #expect(bench.count == 2)
-            // What broke off on the way has the validators of the whole, which the origin would confirm.
+            // A truncated body has the validators of the complete one, which the origin would confirm.
             #expect(bench.sent("if-none-match") == nil)
             bench.origin.answers { _ in Self.picture("max-age=600", tag: "\"broken\"") }
             bench.clock.advance(2)
-            for outcome in [Outcome.rendered, .memory] {
+            for outcome in [ImageResponse.Outcome.rendered, .memory] {
                 let image = try await bench.image()
                 #expect(image.outcome == outcome)
             }
@@ -64,7 +64,7 @@ import Variants
     @Test func `errorMaxAge bounds how often, 0 not at all`() async throws {
         for (age, count) in [(30, 1), (0, 3)] {
             try await withCache {
-                $0.caching.errorMaxAge = age
+                $0.caching.errorMaxAge = .seconds(age)
             } origin: { _ in
                 Breakage.empty.answer("max-age=600")
             } _: { bench in

@@ -23,7 +23,7 @@ final class Door: Sendable {
     }
     private let state = Mutex(State())
 
-    /// Returns once the door is open, also to those who were cancelled.
+    /// Returns once the door is open, also to cancelled tasks.
     func pass() async {
         await withCheckedContinuation { continuation in
             let isOpen = state.withLock { state in
@@ -50,7 +50,7 @@ final class Door: Sendable {
     }
 }
 
-/// What a scripted origin answers.
+/// A scripted origin's answer.
 struct Answer: Sendable {
     var status = 200
     var fields: [HeaderField] = []
@@ -134,7 +134,7 @@ final class CachingBench: Sendable {
     let origin: ScriptedOrigin
     let folder = CacheFolder()
     let pipeline: ImagePipeline
-    private let configuration: PipelineConfiguration
+    let configuration: PipelineConfiguration
     static let url = "http://origin.test/a"
 
     init(
@@ -244,7 +244,7 @@ extension OriginalResponse {
 
 extension SourceURL {
     /// The last letter of the path, as scripts tell sources apart.
-    var name: String { String(normalised.last ?? "?") }
+    var name: String { String(normalized.last ?? "?") }
 }
 
 /// Lets others go on for as long as `condition` holds, as `waitWhile` does. In vain is an issue, and no reason to stop: others

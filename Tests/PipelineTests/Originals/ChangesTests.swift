@@ -141,7 +141,7 @@ struct ChangesTests {
     @Test func `a change makes remembered failures void`() async throws {
         let isThere = Atomic(false)
         try await withCache {
-            $0.caching.errorMaxAge = 100
+            $0.caching.errorMaxAge = .seconds(100)
         } origin: { request in
             if request.method == "PUT" { isThere.store(true, ordering: .relaxed) }
             return isThere.load(ordering: .relaxed) ? Answer(200).picture() : Answer(404)

@@ -21,7 +21,7 @@ struct ClockTests {
             bench.clock.advance(-86_400)
             let response = try await bench.get()
             #expect(response.handling.forward == .stale && response.handling.forwardStatus == 304)
-            #expect(response.age == 0)
+            #expect(response.age == .seconds(0))
             #expect(try await bench.get().handling.isHit)
             #expect(bench.count == 2)
         }
@@ -45,7 +45,7 @@ struct ClockTests {
             _ = try await bench.get()
             bench.clock.advance(-1)
             let response = try await bench.get()
-            #expect(response.handling.isHit && response.age == 0)
+            #expect(response.handling.isHit && response.age == .seconds(0))
         }
     }
 
@@ -67,7 +67,7 @@ struct ClockTests {
             clock.withLock { $0 = bench.clock }
             _ = try await bench.get()
             let response = try await bench.get()
-            #expect(response.handling.isHit && response.age == 0)
+            #expect(response.handling.isHit && response.age == .seconds(0))
         }
     }
 }

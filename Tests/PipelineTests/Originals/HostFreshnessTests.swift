@@ -4,16 +4,14 @@ import Testing
 
 @testable import Pipeline
 
-/// What operators say of the freshness of one origin's responses (`hosts`: freshness).
+/// An operator's settings for the freshness of one origin's responses (`hosts`: freshness).
 struct HostFreshnessTests {
     private static func with(
-        _ origin: String = "http://origin.test", _ change: (inout HostFreshness) -> Void,
+        _ origin: String = "http://origin.test", _ change: (inout HostSettings) -> Void,
         answer: @escaping @Sendable (FetchRequest) -> Answer, _ body: (CachingBench) async throws -> Void
     ) async throws {
         var settings = HostSettings()
-        var freshness = HostFreshness()
-        change(&freshness)
-        settings.freshness = freshness
+        change(&settings)
         let hosts = [try HostOrigin(origin): settings]
         try await withCache({ $0.fetch.hosts = hosts }, origin: { answer($0) }, body)
     }
@@ -31,13 +29,13 @@ struct HostFreshnessTests {
             ("http://origin.test", directive == .private ? .noStore : .private, false),
         ] {
             try await Self.with(origin) {
-                $0.ignored = [ignored]
-                if !line.contains("max-age"), isHit { $0.atLeast = 60 }
+                $0.ignoredDirectives = [ignored.rawValue]
+                if !line.contains("max-age"), isHit { $0.minFreshness = .seconds(60) }
             } answer: { _ in
                 Answer(200, line).picture()
             } _: { bench in
                 let first = try await bench.get()
-                // What is sent on is what is stored.
+                // The sent fields are the stored ones.
                 let told = first.fields.filter { $0.name.lowercased().hasSuffix("cache-control") }
                 #expect(told.contains { $0.value.lowercased().contains(directive.rawValue) } != isHit, "\(told)")
                 #expect(try await bench.get().handling.isHit == isHit, "\(origin) \(ignored)")
@@ -61,7 +59,7 @@ struct HostFreshnessTests {
     @Test(arguments: ["Cache-Control: max-age=5", "Expires: 0", "Age: 300", "Cache-Control: max-age=30, s-maxage=0"])
     func `atLeast counts from the arrival of a 200, and of each 304`(line: String) async throws {
         try await Self.with {
-            $0.atLeast = 60
+            $0.minFreshness = .seconds(60)
         } answer: {
             $0.fields.first("if-none-match") == nil
                 ? Answer(200, line, "ETag: \"a\"", body: "b") : Answer(304, line, "ETag: \"a\"")
@@ -84,7 +82,7 @@ struct HostFreshnessTests {
         status: Int, line: String, isHit: Bool
     ) async throws {
         try await Self.with {
-            $0.atLeast = 60
+            $0.minFreshness = .seconds(60)
         } answer: { _ in
             Answer(status, line, body: "b")
         } _: { bench in
@@ -98,7 +96,7 @@ struct HostFreshnessTests {
 
     @Test(arguments: [200, 404]) func `atMost ends freshness, also what a 304 gives`(status: Int) async throws {
         try await Self.with {
-            $0.atMost = 60
+            $0.maxFreshness = .seconds(60)
         } answer: {
             $0.fields.first("if-none-match") == nil
                 ? Answer(status, "Cache-Control: max-age=3600", "Age: 20", "ETag: \"a\"", body: "b")
@@ -118,8 +116,8 @@ struct HostFreshnessTests {
     @Test(arguments: [("http://origin.test", 2), ("http://other.test", 3)])
     func `each response on the way goes by its own origin's`(origin: String, count: Int) async throws {
         try await Self.with(origin) {
-            $0.atLeast = 60
-            $0.ignored = [.noStore]
+            $0.minFreshness = .seconds(60)
+            $0.ignoredDirectives = ["no-store"]
         } answer: { _ in
             Answer(200, "Cache-Control: max-age=3600", body: "b")
                 .after(Answer(302, "Cache-Control: no-store"), at: "http://other.test/b")

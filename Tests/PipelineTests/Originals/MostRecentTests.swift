@@ -7,7 +7,7 @@ import Variants
 
 @testable import Pipeline
 
-/// Of several responses that have come for a request, the caches answer with the most recent (RFC 9111 §4), whatever has
+/// The caches answer a request with the most recent of several responses (RFC 9111 §4), whatever has
 /// been evicted in between.
 @Suite(.timeLimit(.minutes(10))) struct MostRecentTests {
     private enum Step: CaseIterable {
@@ -15,7 +15,8 @@ import Variants
         case purge
     }
 
-    /// An origin whose pictures change. It records the most recent version that it has sent or confirmed for each request.
+    /// An origin with changing pictures. It records the most recent version that it has sent or confirmed for each
+    /// request.
     private final class ChangingOrigin: Sendable {
         private struct State {
             /// Several sources have the same bytes, and some versions return.
@@ -77,6 +78,49 @@ import Variants
         return request
     }
 
+    @Test(arguments: [true, false])
+    func `what a tier could not store gives way to no earlier picture`(isFolder: Bool) async throws {
+        let folder = CacheFolder()
+        let origin = ChangingOrigin()
+        try await withCache {
+            if isFolder {
+                $0.cacheFolder = folder.path
+            } else {
+                $0.tiers = [TierPlacement(PlainTier(folder: folder.path))]
+            }
+        } origin: {
+            origin.answer($0)
+        } _: { bench in
+            let (tiers, stall) = (bench.pipeline.tiers, Stall())
+            var request = ImageRequest(.url(CachingBench.url), recipe: try Recipe("thumbnail:20"))
+            func digest() async throws -> String {
+                for memory in [tiers.memory.records, tiers.originals] { memory.reduce(to: 0) }
+                return try await bench.pipeline.respond(to: request).record.digest
+            }
+            let first = try await digest()
+            await tiers.drain()
+            origin.change("a", to: 1)
+            bench.clock.advance(1)
+            stall.hold(tiers)
+            let other = EntryChange(.removedRecord(record("other", [])), mark: PurgeMark(0))
+            for bytes in [1_000_000, 0] {
+                while tiers.links[0].queue.submit(
+                    WriteBehind.Write(change: other, bytes: bytes, isSmall: true, end: { _ in }))
+                {}
+            }
+            request.policy = .reload
+            let second = try await digest()
+            #expect(first != second)
+            stall.open()
+            await tiers.drain()
+            request.policy = .protocol
+            #expect(try await digest() == second)
+            await tiers.drain()
+            let count = bench.count
+            #expect(try await digest() == second && bench.count == count)
+        }
+    }
+
     private static func digest(_ bench: CachingBench, _ request: ImageRequest, _ step: Step) async throws -> String? {
         var request = request
         switch step {
@@ -118,7 +162,7 @@ import Variants
                 case .evictVariants: bench.pipeline.tiers.variants.reduce(to: 0)
                 case .drain: await bench.pipeline.drain()
                 case .purge:
-                    _ = try await bench.pipeline.purge(request.source)
+                    _ = try await bench.pipeline.purge(.source(request.source))
                     origin.forget(name)
                 case .image, .reload, .raw, .cached, .cacheOnly:
                     guard let found = try await Self.digest(bench, request, step) else { continue }

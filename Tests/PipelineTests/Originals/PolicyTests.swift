@@ -21,7 +21,7 @@ struct PolicyTests {
             #expect(try await bench.get { $0.policy = .cacheElseLoad }.handling.forward == .uriMiss)
             bench.clock.advance(3600)
             let response = try await bench.get { $0.policy = .cacheElseLoad }
-            #expect(response.handling.isHit && response.handling.timeToLive == -3590 && bench.count == 1)
+            #expect(response.handling.isHit && response.handling.timeToLive == .seconds(-3590) && bench.count == 1)
         }
     }
 
@@ -74,7 +74,7 @@ struct PolicyTests {
             let response = try await bench.get { $0.policy = .reload }
             #expect(bench.sent("if-none-match") == nil && bench.count == 2)
             #expect(response.handling.forward == .request && response.handling.isStored && response.age == nil)
-            #expect(try await bench.get().age == 0)
+            #expect(try await bench.get().age == .seconds(0))
             bench.origin.answers(unreachable)
             #expect(await bench.refusal { $0.policy = .reload }?.code == .fetchFailed)
         }
@@ -108,7 +108,7 @@ struct PolicyTests {
         async throws
     {
         try await withCache(origin: tagged) { bench in
-            let honoured: (inout OriginalRequest) -> Void = { $0.honoursDirectives = isHonoured }
+            let honoured: (inout OriginalRequest) -> Void = { $0.honorsDirectives = isHonoured }
             if isHonoured {
                 #expect(await bench.refusal("Cache-Control: only-if-cached", change: honoured)?.code == .notCached)
             } else {
@@ -142,7 +142,7 @@ struct PolicyTests {
             bench.clock.advance(20)
             let validated = try await bench.get(url: "http://two.test/y", change: shared)
             #expect(validated.handling.forwardStatus == 304)
-            _ = try await bench.pipeline.purge(.url("http://any.test/"), sourceID: "picture-1")
+            _ = try await bench.pipeline.purge(.source(.url("http://any.test/"), sourceID: "picture-1"))
             let purged = try await bench.get(url: "http://one.test/x", change: shared)
             #expect(purged.handling.forward == .uriMiss)
         }
@@ -166,7 +166,7 @@ struct StoringHookTests {
     @Test func `amendments are what is stored, the first answer is the origin's own`() async throws {
         try await withCache {
             $0.willStore = { candidate in
-                candidate.lifetime = 100
+                candidate.lifetime = .seconds(100)
                 candidate.response.fields.removeAll { $0.name == "Set-Cookie" }
                 return true
             }
@@ -180,7 +180,7 @@ struct StoringHookTests {
             #expect(try await bench.get().text == "c")
             bench.clock.advance(90)
             let hit = try await bench.get()
-            #expect(hit.handling.isHit && hit.handling.timeToLive == 10 && hit.values("set-cookie").isEmpty)
+            #expect(hit.handling.isHit && hit.handling.timeToLive == .seconds(10) && hit.values("set-cookie").isEmpty)
         }
     }
 
@@ -193,7 +193,7 @@ struct StoringHookTests {
             $0.cacheFolder = folder.path
             $0.willStore = { candidate in
                 seen.withLock { $0.append(candidate.isFreshened) }
-                candidate.lifetime = 10
+                candidate.lifetime = .seconds(10)
                 return true
             }
         } origin: {
@@ -203,7 +203,7 @@ struct StoringHookTests {
             bench.clock.advance(5)
             let other = try await bench.another()
             let hit = try await other.original(for: bench.request([]))
-            #expect(hit.handling.timeToLive == 5 && hit.handling.detail == "disk")
+            #expect(hit.handling.timeToLive == .seconds(5) && hit.handling.detail == "disk")
             await other.shutdown()
             bench.clock.advance(10)
             _ = try await bench.get()
@@ -217,7 +217,7 @@ struct StoringHookTests {
 struct RememberedFailureTests {
     @Test func `an unreachable origin is left alone after enough tries, for as long as configured`() async throws {
         try await withCache {
-            $0.caching.errorMaxAge = 30
+            $0.caching.errorMaxAge = .seconds(30)
             $0.caching.errorAttempts = 2
         } origin: { request throws(FetchError) in
             try await unreachable(request)
@@ -234,7 +234,7 @@ struct RememberedFailureTests {
             let response = try await bench.get()
             #expect(response.text == "b" && bench.count == 4)
             bench.origin.answers(unreachable)
-            // A success in between starts the count anew.
+            // A success in between restarts the count.
             for count in [5, 6, 6] {
                 #expect(await bench.refusal()?.code == .fetchFailed)
                 #expect(bench.count == count)
@@ -244,13 +244,13 @@ struct RememberedFailureTests {
 
     @Test func `errors without freshness are remembered too, those with their own keep it`() async throws {
         try await withCache {
-            $0.caching.errorMaxAge = 30
+            $0.caching.errorMaxAge = .seconds(30)
         } origin: { request in
             request.url.name == "a" ? Answer(500, body: "down") : Answer(500, "Cache-Control: max-age=5", body: "busy")
         } _: { bench in
             _ = try await bench.get()
             let again = try await bench.get()
-            #expect(again.status == 500 && again.handling.isHit && again.handling.timeToLive == 30)
+            #expect(again.status == 500 && again.handling.isHit && again.handling.timeToLive == .seconds(30))
             #expect(await bench.imageRefusal()?.code == .fetchFailed)
             #expect(bench.count == 1)
             bench.clock.advance(31)
@@ -258,13 +258,13 @@ struct RememberedFailureTests {
             #expect(bench.count == 2)
             let url = "http://origin.test/b"
             _ = try await bench.get(url: url)
-            #expect(try await bench.get(url: url).handling.timeToLive == 5)
+            #expect(try await bench.get(url: url).handling.timeToLive == .seconds(5))
         }
     }
 
     @Test func `a refusal is remembered for those who asked alike, not for everybody`() async throws {
         try await withCache {
-            $0.caching.errorMaxAge = 30
+            $0.caching.errorMaxAge = .seconds(30)
         } origin: { request in
             request.fields.first("authorization") == nil ? Answer(401) : Answer(200, "Cache-Control: public").picture()
         } _: { bench in
@@ -277,7 +277,7 @@ struct RememberedFailureTests {
 
     @Test func `what may not be stored is remembered for pictures only`() async throws {
         try await withCache {
-            $0.caching.errorMaxAge = 30
+            $0.caching.errorMaxAge = .seconds(30)
         } origin: { _ in
             Answer(404, "Cache-Control: no-store")
         } _: { bench in
@@ -290,7 +290,7 @@ struct RememberedFailureTests {
 
     @Test func `a remembered failure does not hide the stale picture`() async throws {
         try await withCache {
-            $0.caching.errorMaxAge = 30
+            $0.caching.errorMaxAge = .seconds(30)
         } origin: { _ in
             Answer(200, "Cache-Control: max-age=10", "ETag: \"a\"").picture()
         } _: { bench in
@@ -316,7 +316,7 @@ struct RememberedFailureTests {
     }
 
     @Test func `the memory of failures is bounded and forgets under a clock set back`() {
-        let memory = FailureMemory(maxAge: 10, attempts: 1, capacity: 3)
+        let memory = FailureMemory(maxAge: .seconds(10), attempts: 1, capacity: 3)
         let error = PipelineError(.fetchFailed, "x")
         for number in 0..<5 { _ = memory.note("\(number)", error, .noResponse, now: Double(100 + number)) }
         #expect(memory.remembered(["1"], now: 105) == nil && memory.remembered(["2"], now: 105) != nil)

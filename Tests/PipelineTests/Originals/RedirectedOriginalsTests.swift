@@ -7,7 +7,8 @@ import Testing
 private let target = "http://other.test/b"
 
 struct RedirectedOriginalsTests {
-    /// How long what a redirect led to is reused, whose own lifetime is an hour; nil: the source is asked each time.
+    /// The time for which a redirect's target, with a lifetime of an hour, is reused; nil: the source is asked each
+    /// time.
     @Test(
         arguments: [
             (302, "X: 0", nil), (303, "X: 0", nil), (307, "X: 0", nil), (301, "X: 0", 3600), (308, "X: 0", 3600),
@@ -115,7 +116,7 @@ struct RedirectedOriginalsTests {
         for round in 0..<2 {
             let followed = try await pipeline.original(for: request)
             #expect(followed.status == 200 && followed.body == [1, 2] && followed.handling.isHit == (round == 1))
-            #expect((300...600).contains(followed.handling.timeToLive ?? 0))
+            #expect((.seconds(300) ... .seconds(600)).contains(followed.handling.timeToLive ?? .zero))
         }
         #expect(bench.origin.requests.count == 2)
         request.followsRedirects = false

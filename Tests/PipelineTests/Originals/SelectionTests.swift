@@ -7,7 +7,7 @@ import Testing
 private let german = "Accept-Language: de"
 private let english = "Accept-Language: en"
 
-/// Answers in the language asked for, with an entity tag of its own.
+/// Answers in the requested language, with an entity tag for each language.
 @Sendable private func byLanguage(_ request: FetchRequest) -> Answer {
     let language = request.fields.first("accept-language") ?? "none"
     let tags = request.fields.first("if-none-match") ?? ""

@@ -6,7 +6,7 @@ import Variants
 
 @testable import Pipeline
 
-/// So many requests at once, the last of which waits before the door opens.
+/// This number of concurrent requests. The last one waits before the door opens.
 private func together(
     _ count: Int, _ bench: CachingBench, _ door: Door, fetches: Int = 1, fields: @escaping @Sendable (Int) -> [String]
 ) async throws -> [OriginalResponse] {
@@ -80,7 +80,7 @@ private func together(
         let door = Door()
         let (mine, nobodys) = ("http://me:x@origin.test/a", "http://origin.test/a")
         try await withCache {
-            $0.caching.errorMaxAge = 60
+            $0.caching.errorMaxAge = .seconds(60)
         } origin: { request in
             await door.pass()
             let credentials = request.fields.first("authorization")
@@ -221,7 +221,7 @@ private func together(
         let door = Door()
         let renderer = CountingRenderer()
         try await withCache {
-            $0.renderer = renderer
+            $0.rendering.renderer = renderer
         } origin: { _ in
             await door.pass()
             return Answer(200, "Cache-Control: max-age=10").picture()
@@ -234,7 +234,7 @@ private func together(
             }
             #expect(bench.count == 1 && renderer.renders == 1)
             #expect(Set(responses.map(\.digest)).count == 1)
-            // Who fetched and who rendered need not be the same.
+            // The request that fetched need not be the one that rendered.
             #expect(responses.count { !$0.isCollapsed } <= 1)
         }
     }

@@ -34,7 +34,7 @@ import Testing
         #expect(names.name(of: parsed) == name)
         // A name has itself as its name.
         #expect(names.name(name) == name)
-        #expect(SourceNames().name(of: parsed) == parsed.normalised)
+        #expect(SourceNames().name(of: parsed) == parsed.normalized)
         if url.contains("origin.test/") {
             let bare = SourceNames(try Self.hosts(["*"]))
             #expect(bare.name(of: parsed) == String(name.prefix { $0 != "?" }))
@@ -62,15 +62,15 @@ import Testing
             bench.clock.advance(61)
             bench.origin.answers { _ in Answer(304, "Cache-Control: max-age=60", "ETag: \"1\"") }
             _ = try await bench.image { $0.source = .url(urls[1]) }
-            #expect(bench.origin.requests.map(\.url.normalised) == Array(urls.prefix(2)))
+            #expect(bench.origin.requests.map(\.url.normalized) == Array(urls.prefix(2)))
             #expect(bench.sent("if-none-match") == "\"1\"")
             for purged in [urls[0], urls[2]] {
-                let removed = try await bench.pipeline.purge(.url(purged))
+                let removed = try await bench.pipeline.purge(.source(.url(purged)))
                 #expect(removed.records == (purged == urls[0] ? 1 : 0))
             }
             bench.origin.answers { _ in Answer(200, "Cache-Control: max-age=60").picture() }
             _ = try await bench.image { $0.source = .url(urls[0]) }
-            let prefixed = try await bench.pipeline.purge(SourceSelection(prefix: "https://mirror.test:8443/"))
+            let prefixed = try await bench.pipeline.purge(.prefix("https://mirror.test:8443/"))
             #expect(prefixed.records == 1)
         }
     }
@@ -114,7 +114,7 @@ import Testing
         try await withCache {
             $0.fetch.hosts = hosts
         } origin: { request in
-            guard request.url.normalised == refused else { return Answer(200, "Cache-Control: max-age=60").picture() }
+            guard request.url.normalized == refused else { return Answer(200, "Cache-Control: max-age=60").picture() }
             await door.pass()
             return Answer(403, "Cache-Control: max-age=60")
         } _: { bench in
@@ -137,7 +137,7 @@ import Testing
         let hosts = try Self.hosts([])
         try await withCache {
             $0.fetch.hosts = hosts
-            $0.caching.errorMaxAge = 600
+            $0.caching.errorMaxAge = .seconds(600)
         } origin: { request throws(FetchError) in
             guard request.url.host == "mirror.test" else { return Answer(200, "Cache-Control: max-age=60").picture() }
             throw FetchError(.unreachable, request.url, "nobody there")

@@ -24,7 +24,8 @@ private let unreachable: ScriptedOrigin.Script = { request throws(FetchError) in
             }
             for number in 1...5 {
                 let response = try await bench.get("X-Id: \(number)")
-                #expect(response.text == "old" && response.handling.isHit && response.handling.timeToLive == -10)
+                #expect(
+                    response.text == "old" && response.handling.isHit && response.handling.timeToLive == .seconds(-10))
             }
             await door.arrivals(1)
             #expect(bench.count == 2 && bench.sent("if-none-match") == "\"a\"" && bench.sent("x-id") == "1")
@@ -120,7 +121,7 @@ private let unreachable: ScriptedOrigin.Script = { request throws(FetchError) in
                 bench.origin.answers(unreachable)
                 if mayHide {
                     let response = try await bench.get()
-                    #expect(response.text == "old" && response.age == 3600)
+                    #expect(response.text == "old" && response.age == .seconds(3600))
                     #expect(response.handling.fieldValue() == "pipeline; fwd=stale; ttl=-3590")
                 } else {
                     #expect(await bench.refusal()?.code == .fetchFailed, "\(control)")
@@ -153,7 +154,7 @@ private let unreachable: ScriptedOrigin.Script = { request throws(FetchError) in
     @Test func `at most so many validations run in the background`() async throws {
         let door = Door()
         try await withCache {
-            $0.caching.backgroundValidations = 2
+            $0.caching.maxConcurrentValidations = 2
         } origin: { _ in
             Answer(200, "Cache-Control: max-age=10, stale-while-revalidate=60", "ETag: \"a\"")
         } _: { bench in

@@ -12,9 +12,7 @@ import Testing
 struct BucketPurgeTests {
     /// A bucket, a proxy in front of it, and the caches of nodes that use both.
     private final class Bench {
-        private let bucket = CacheFolder()
-        private let program: HelperProgram
-        private let endpoint: String
+        private let server: BucketServer
         let proxy: FaultyProxy
         private var folders: [CacheFolder] = []
         private var nodes: [(tiers: Tiers, base: any Transport)] = []
@@ -22,22 +20,19 @@ struct BucketPurgeTests {
         static let source = "http://a.test/1.jpg"
         static let original = digest([1])
         static let entry = variant("v", of: original, [1, 2])
-        static let purge = PurgeSelection(
+        static let purge = EntrySelection(
             matching: SourceSelection(prefixes: ["http://a.test/"]), mode: .variantsOnly)
 
         init() throws {
-            mkdir(bucket.path, 0o700)
-            mkdir(bucket.path + "/cache", 0o700)
-            (program, endpoint) = try S3Servers.rclone(bucket.path, isShared: false)
-            program.readOn()
-            proxy = try FaultyProxy(endpoint)
+            server = try BucketServer("rclone", "cache")
+            proxy = try FaultyProxy(server.endpoint)
         }
 
         func node(isProxied: Bool = false) throws -> Tiers {
             var remote = RemoteConfiguration(bucket: "cache")
-            remote.store.endpoint = isProxied ? proxy.endpoint : endpoint
+            remote.store.endpoint = isProxied ? proxy.endpoint : server.endpoint
             remote.store.credentials = .key(id: "ACCESSKEY", secret: "SECRETKEY")
-            (remote.seconds, remote.storeSeconds) = (60, 120)
+            (remote.timeout, remote.storeTimeout) = (.seconds(60), .seconds(120))
             let (transport, base) = remote.transport(FetchConfiguration())
             let folder = CacheFolder()
             var configuration = TiersConfiguration(memory: MemoryBudgets(originals: 1_000_000, variants: 1_000_000))
@@ -72,7 +67,6 @@ struct BucketPurgeTests {
                 await node.base.shutdown()
             }
             proxy.stop()
-            program.stop()
         }
     }
 
@@ -118,7 +112,7 @@ struct BucketPurgeTests {
         let a = try bench.node(isProxied: true)
         await Bench.store(in: a)
         let gate = bench.proxy.hold("GET /cache/s/")
-        let purged = Task { try await a.purge(PurgeSelection(sources: [Bench.source], mode: .variantsOnly)) }
+        let purged = Task { try await a.purge(EntrySelection(sources: [Bench.source], mode: .variantsOnly)) }
         try await eventually { bench.proxy.held == 1 }
         #expect(await Bench.find(in: a) == .remote)
         gate.open()
@@ -128,12 +122,45 @@ struct BucketPurgeTests {
         await bench.stop()
     }
 
+    @Test func `a body from the bucket brings back no record that was purged before it came`() async throws {
+        let bench = try Bench()
+        let (a, b) = (try bench.node(), try bench.node())
+        await Bench.store(in: a)
+        let found = await b.records(of: Bench.source)
+        #expect(found.tier == .remote)
+        var purge = Bench.purge
+        purge.mode = .hard
+        _ = try await a.purge(purge)
+        _ = try await b.purge(purge, isOwn: false)
+        // The request began before the purge.
+        let record = try #require(found.records.first)
+        #expect(await b.originalBody(record.digest, of: (record, found.marks))?.tier == .remote)
+        await b.drain()
+        #expect(await b.records(of: Bench.source).records.isEmpty)
+        await bench.stop()
+    }
+
+    @Test func `a body from the bucket brings back no record that was replaced before it came`() async throws {
+        let bench = try Bench()
+        let (a, b) = (try bench.node(), try bench.node())
+        await Bench.store(in: a)
+        let found = await b.records(of: Bench.source)
+        var later = record(Bench.source, [2])
+        later.response.responseTime += 1
+        b.store(later, body: .bytes([2]), storage: .all, marks: b.marks())
+        let former = try #require(found.records.first)
+        #expect(await b.originalBody(former.digest, of: (former, found.marks))?.tier == .remote)
+        await b.drain()
+        #expect(try b.folder?.store.records(source: Bench.source).map(\.digest) == [later.digest])
+        await bench.stop()
+    }
+
     @Test func `variants that could not be purged from the bucket are not taken from there`() async throws {
         let bench = try Bench()
         let a = try bench.node(isProxied: true)
         await Bench.store(in: a)
         bench.proxy.does(.refusal)
-        let purged = try await a.purge(PurgeSelection(sources: [Bench.source], mode: .variantsOnly))
+        let purged = try await a.purge(EntrySelection(sources: [Bench.source], mode: .variantsOnly))
         #expect(purged.unconfirmed == [.remote])
         bench.proxy.does(.none)
         #expect(await Bench.find(in: a) == nil)

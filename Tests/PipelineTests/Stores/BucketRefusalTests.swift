@@ -23,7 +23,7 @@ struct BucketRefusalTests {
         var remote = RemoteConfiguration(bucket: "cache")
         remote.store.endpoint = endpoint
         remote.store.credentials = .key(id: "ACCESSKEY", secret: "SECRETKEY")
-        (remote.seconds, remote.storeSeconds) = (60, 60)
+        (remote.timeout, remote.storeTimeout) = (.seconds(60), .seconds(60))
         return remote
     }
 
@@ -45,19 +45,15 @@ struct BucketRefusalTests {
 
     @Test(arguments: Cause.allCases)
     func `the log names the cause, and the setting that helps`(_ cause: Cause) async throws {
-        let folder = CacheFolder()
-        mkdir(folder.path, 0o700)
-        mkdir(folder.path + "/cache", 0o700)
-        let (program, endpoint) = try S3Servers.rclone(folder.path, isShared: false)
-        program.readOn()
-        defer { program.stop() }
+        let server = try BucketServer("rclone", "cache")
+        defer { server.stop() }
         let elsewhere = try LoopbackOrigin { _ in
             .response(
                 400, body: Array("<Error><Code>PermanentRedirect</Code><Region>eu-west-9</Region></Error>".utf8))
         }
         defer { elsewhere.stop() }
         let closed = try RefusingPort()
-        var remote = Self.remote(endpoint)
+        var remote = Self.remote(server.endpoint)
         let says: String
         switch cause {
         case .secret:
@@ -68,7 +64,7 @@ struct BucketRefusalTests {
             says = "`accessKey` of the setting `remote.s3`"
         case .bucket:
             remote.bucket = "missing"
-            says = "there is no bucket `missing`"
+            says = "the bucket `missing` does not exist"
         case .endpoint:
             remote.store.endpoint = "http://127.0.0.1:\(closed.port)"
             says = "`endpoint` and `region` of the setting `remote.s3`"
@@ -78,6 +74,8 @@ struct BucketRefusalTests {
         }
         let warnings = try await Self.warnings(remote) { tiers in
             for number in 0..<3 { _ = await tiers.records(of: "http://a.test/\(number)") }
+            // A purge writes, reads and lists.
+            _ = try? await tiers.purge(EntrySelection(sources: ["http://a.test/"]))
         }
         #expect(warnings.count == 1, "\(warnings)")
         #expect(warnings.first?.contains(says) == true, "\(warnings)")

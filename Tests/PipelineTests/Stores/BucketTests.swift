@@ -14,36 +14,13 @@ import Variants
 /// The bucket behind the caches on real servers, with and without something wrong in between.
 @Suite(.enabled(if: S3Servers.areInstalled, "scripts/install-s3-servers"))
 struct BucketTests {
-    /// A server with an empty bucket `cache`.
-    private struct Server {
-        let program: HelperProgram
-        let endpoint: String
-        let folder = CacheFolder()
-
-        init(_ name: String) async throws {
-            mkdir(folder.path, 0o700)
-            mkdir(folder.path + "/cache", 0o700)
-            (program, endpoint) =
-                name == "moto" ? try S3Servers.moto() : try S3Servers.rclone(folder.path, isShared: false)
-            program.readOn()
-            guard name == "moto" else { return }
-            var loopback = FetchConfiguration()
-            loopback.allowPrivateAddresses = .all
-            let curl = CurlTransport(loopback)
-            var request = FetchRequest(url: try SourceURL(endpoint + "/cache"))
-            request.method = "PUT"
-            #expect(try await curl.fetch(request).status == 200)
-            curl.shutdown()
-        }
-    }
-
     private static func remote(_ endpoint: String, prefix: String = "") -> RemoteConfiguration {
         var remote = RemoteConfiguration(bucket: "cache")
         remote.prefix = prefix
         remote.store.endpoint = endpoint
         remote.store.credentials = .key(id: "ACCESSKEY", secret: "SECRETKEY")
         // These servers share the machine with the tests.
-        (remote.seconds, remote.storeSeconds) = (60, 120)
+        (remote.timeout, remote.storeTimeout) = (.seconds(60), .seconds(120))
         return remote
     }
 
@@ -59,8 +36,8 @@ struct BucketTests {
 
     @Test(arguments: ["moto", "rclone"])
     func `a bucket keeps the promises of a tier`(_ name: String) async throws {
-        let server = try await Server(name)
-        defer { server.program.stop() }
+        let server = try BucketServer(name, "cache")
+        defer { server.stop() }
         for (number, check) in CacheTierConformance.checks.enumerated() {
             // rclone writes into the file that others read at the time: what they get is refused as damaged.
             if name == "rclone", "\(check)".contains("many may read and write at once") { continue }
@@ -73,17 +50,17 @@ struct BucketTests {
 
     @Test(arguments: ["moto", "rclone"])
     func `two clusters in one bucket see nothing of each other`(_ name: String) async throws {
-        let server = try await Server(name)
-        defer { server.program.stop() }
+        let server = try BucketServer(name, "cache")
+        defer { server.stop() }
         let original = record("http://a/", [1])
         try await Self.with(Self.remote(server.endpoint, prefix: "one")) { one in
             try await Self.with(Self.remote(server.endpoint, prefix: "one-more/")) { two in
                 for tier in [one, two] {
                     let change = EntryChange.Kind.original(original, body: .bytes([1]))
-                    try await tier.store([EntryChange(change, mark: tier.currentMark ?? PurgeMark(0))])
+                    try await tier.store([EntryChange(change, mark: tier.mark)])
                 }
-                _ = try await one.purge(PurgeSelection(sources: ["http://a/"]))
-                _ = try await one.purge(PurgeSelection(matching: SourceSelection(prefixes: ["http://"])))
+                _ = try await one.purge(EntrySelection(sources: ["http://a/"]))
+                _ = try await one.purge(EntrySelection(matching: SourceSelection(prefixes: ["http://"])))
                 let gone = try await one.find(.records(source: "http://a/"), .description)
                 let left = try await two.find(.records(source: "http://a/"), .description)
                 let body = try await two.find(.original(original.digest), .body)
@@ -97,7 +74,7 @@ struct BucketTests {
         let bench = try PipelineBench { _ in picture("night-tiny.jpg", ["Cache-Control": "max-age=600"]) }
         defer { bench.origin.stop() }
         var trips: [Int] = []
-        for (folder, outcome) in [("one", Outcome.rendered), ("two", .remote), ("two", .disk)] {
+        for (folder, outcome) in [("one", ImageResponse.Outcome.rendered), ("two", .remote), ("two", .disk)] {
             let pipeline = try bench.pipeline {
                 $0.cacheFolder = bench.cache.path + folder
                 var placement = TierPlacement(ObjectTier(PlainObjectStore(bucket: bucket)))
@@ -116,18 +93,17 @@ struct BucketTests {
             trips.append(lookups())
             #expect(response.outcome == outcome)
             let again = try await pipeline.respond(to: bench.request())
-            #expect(again.outcome == Outcome.memory && again.bytes == response.bytes)
+            #expect(again.outcome == .memory && again.bytes == response.bytes)
             await pipeline.shutdown()
         }
-        for folder in ["one", "two"] { removeTree(bench.cache.path + folder) }
         #expect(trips[0] <= 3 && trips[1] == 2 && trips[2] == 0, "\(trips)")
         #expect(bench.renderer.renders == 1 && bench.origin.requests.count == 1)
     }
 
     @Test(arguments: ["moto", "rclone"])
     func `a node whose disk is deleted renders nothing that the bucket holds`(_ name: String) async throws {
-        let server = try await Server(name)
-        defer { server.program.stop() }
+        let server = try BucketServer(name, "cache")
+        defer { server.stop() }
         let bench = try PipelineBench { request in
             picture(
                 request.path.hasSuffix("b") ? "meadow-small.jpg" : "night-tiny.jpg", ["Cache-Control": "max-age=600"])
@@ -153,7 +129,6 @@ struct BucketTests {
                 #expect(response.outcome == .rendered && response.originalOutcome == .remote)
             }
             await pipeline.shutdown()
-            removeTree(bench.cache.path + "\(round)")
         }
         #expect(bench.renderer.renders == 7 && bench.origin.requests.count == 2)
     }
@@ -169,7 +144,7 @@ struct BucketTests {
             var configuration = TiersConfiguration(memory: MemoryBudgets(originals: 0, variants: 0))
             var placement = TierPlacement(ObjectTier(PlainObjectStore(bucket: bucket)))
             placement.deadline = .seconds(60)
-            // Every call is to be made.
+            // Every call must be made.
             placement.breaker.failures = .max
             configuration.tiers = [placement]
             return try Tiers(configuration, readers: OwnedThreads(count: 1))
@@ -198,7 +173,7 @@ struct BucketTests {
         // A call that failed is no miss.
         #expect(asked.misses + failed == 10_000 - found)
         #expect(writer.tierCounters[0].failures > 1_000 && writer.tierCounters[0].dropped == 0)
-        // What was stored is all there, once the bucket works.
+        // All stored entries are there, once the bucket works.
         bucket.works()
         let stored = bucket.keys.count { $0.hasPrefix("v/") }
         let last = try tiers()
@@ -215,8 +190,8 @@ struct BucketTests {
     func `whatever the bucket does wrong, each answer is the right picture`(
         _ fault: FaultyProxy.Fault, every interval: Int
     ) async throws {
-        let server = try await Server("rclone")
-        defer { server.program.stop() }
+        let server = try BucketServer("rclone", "cache")
+        defer { server.stop() }
         let proxy = try FaultyProxy(server.endpoint)
         defer { proxy.stop() }
         // The picture of a path depends on the round, so that an old one is a wrong one.
@@ -231,8 +206,8 @@ struct BucketTests {
                 $0.cacheFolder = bench.cache.path + name
                 $0.remote = Self.remote(proxy.endpoint)
                 if fault == .silence {
-                    $0.remote?.seconds = 0.2
-                    $0.remote?.storeSeconds = 0.5
+                    $0.remote?.timeout = .milliseconds(200)
+                    $0.remote?.storeTimeout = .milliseconds(500)
                 }
             }
         }
@@ -253,16 +228,15 @@ struct BucketTests {
             proxy.does(step == 0 ? .none : fault, every: interval)
             let node = try pipeline("\(fault)\(interval)\(step)")
             for path in ["/a", "/bb"] {
-                // What the origin has changed is purged; while the bucket cannot be told, this node distrusts it.
-                if step == 2 { _ = try await node.purge(.url(bench.origin.url(path))) }
+                // The changed source is purged. Until the bucket knows of the purge, this node distrusts it.
+                if step == 2 { _ = try await node.purge(.source(.url(bench.origin.url(path)))) }
                 for _ in 0..<2 {
                     let bytes = try await node.respond(to: bench.request(path)).bytes
-                    // The bucket may not have heard of the purge, of which a new node knows nothing else.
+                    // The bucket may not know of the purge yet, and a new node learns of it only there.
                     #expect(bytes == right[number][path] || (step == 3 && bytes == right[0][path]))
                 }
             }
             await node.shutdown()
-            removeTree(bench.cache.path + "\(fault)\(interval)\(step)")
         }
         #expect(proxy.faults > 0)
     }

@@ -1,11 +1,12 @@
 @_spi(Benchmarks) @testable import PipelineCaching
+import PipelineSupport
 import Testing
 
 @testable import Pipeline
 
 @Suite struct CacheIndexTests {
     private func index(_ budget: Int) -> HeldIndex<String, Int> {
-        HeldIndex(budget: budget, policy: GreedyDualSizeFrequency())
+        HeldIndex(budget: budget)
     }
 
     @Test func `what is worth least per byte goes first, and the newcomer may be it`() {
@@ -65,12 +66,11 @@ import Testing
         #expect(index.count == 0 && index.bytes == 0)
     }
 
-    @Test(arguments: [true, false], [UInt64(1), 2, 3])
-    func `any sequence of calls leaves what the plain definition leaves`(isGreedyDual: Bool, seed: UInt64) {
+    @Test(arguments: [UInt64(1), 2, 3])
+    func `any sequence of calls leaves what the plain definition leaves`(seed: UInt64) {
         var numbers = Numbers(state: seed)
-        let policy: any EvictionPolicy = isGreedyDual ? GreedyDualSizeFrequency() : LeastRecentlyUsed()
-        let index = HeldIndex<UInt32, UInt32>(budget: 2_000, policy: policy)
-        let model = PlainCache(budget: 2_000, policy: policy)
+        let index = HeldIndex<UInt32, UInt32>(budget: 2_000)
+        let model = PlainCache(budget: 2_000)
         for round in 0..<3_000 {
             let key = numbers.next() % (round % 1_000 < 500 ? 60 : 400)
             // Costs that never give two entries the same priority: which of them goes first is not defined.
@@ -104,7 +104,7 @@ import Testing
         seed: UInt64
     ) {
         var numbers = Numbers(state: seed)
-        let index = HeldIndex<UInt32, UInt32>(budget: 20_000, policy: GreedyDualSizeFrequency())
+        let index = HeldIndex<UInt32, UInt32>(budget: 20_000)
         var names: [UInt32: String] = [:]
         for round in 0..<4_000 as Range<UInt32> {
             let key = numbers.next() % 300
@@ -137,11 +137,11 @@ import Testing
     }
 }
 
-/// An index whose changes may be expected in place.
+/// An index with changes that are expected in place.
 private final class HeldIndex<Key: Hashable & Sendable, Value: Sendable> {
     private var index: CacheIndex<Key, Value>
 
-    init(budget: Int, policy: any EvictionPolicy) { index = CacheIndex(budget: budget, policy: policy) }
+    init(budget: Int) { index = CacheIndex(budget: budget) }
 
     var count: Int { index.count }
     var bytes: Int { index.bytes }
@@ -153,35 +153,30 @@ private final class HeldIndex<Key: Hashable & Sendable, Value: Sendable> {
     func entry(of key: Key) -> EvictionEntry? { index.entry(of: key) }
     func remove(_ key: Key) -> Bool { index.remove(key) }
     func remove(where matches: (Key) -> Bool) -> Int { index.remove { key, _ in matches(key) } }
-    func remove(named name: String) -> [Value] { index.remove(named: name) }
+    func remove(named name: String) -> [Value] { index.remove(named: EntryName(name)) }
     func remove(namedWhere matches: (String) -> Bool) -> [Value] { index.remove(namedWhere: matches) }
     func resize(to budget: Int) { index.resize(to: budget) }
 
     func insert(_ key: Key, _ value: Value, size: Int, cost: Double, name: String? = nil) -> Bool {
-        index.insert(key, value, size: size, cost: cost, name: name)
+        index.insert(key, value, size: size, cost: cost, name: name.map(EntryName.init))
     }
 }
 
 /// The definition without a queue: looks at all entries to find the one that goes.
 private final class PlainCache {
     var budget: Int
-    var policy: any EvictionPolicy
+    var policy = GreedyDualSizeFrequency()
     var entries: [UInt32: EvictionEntry] = [:]
     var ghosts: [UInt32] = []
     var evictions = 0
-    var calls = 0.0
 
-    init(budget: Int, policy: any EvictionPolicy) {
-        self.budget = budget
-        self.policy = policy
-    }
+    init(budget: Int) { self.budget = budget }
 
     var bytes: Int { entries.values.reduce(0) { $0 + $1.size } }
 
     func use(_ key: UInt32) -> Bool {
         guard var entry = entries[key] else { return false }
-        calls += 1
-        policy.touch(&entry, uses: 1, now: calls)
+        policy.touch(&entry, uses: 1)
         entries[key] = entry
         return true
     }
@@ -190,9 +185,8 @@ private final class PlainCache {
         let before = entries[key]
         entries[key] = nil
         guard size <= budget else { return false }
-        calls += 1
         var entry = EvictionEntry(size: size, cost: cost)
-        policy.admit(&entry, wasEvicted: policy.remembersEvicted && ghosts.contains(key), now: calls)
+        policy.admit(&entry, wasEvicted: ghosts.contains(key))
         if let before {
             entry.uses = max(entry.uses, before.uses)
         }

@@ -5,7 +5,7 @@ import Variants
 
 @testable import Pipeline
 
-/// What operators do with the caches of a running pipeline.
+/// An operator's actions on the caches of a running pipeline.
 @Suite(.timeLimit(.minutes(10))) struct CachesTests {
     private static func with(_ body: (CachingBench) async throws -> Void) async throws {
         let folder = CacheFolder()
@@ -101,7 +101,7 @@ import Variants
             let less = try #require(await bench.pipeline.diskStatistics())
             #expect(less.variants.bytes <= half && less.variants.entries > 0 && less.variants.budget == half)
             #expect(less.originals.entries == 1)
-            // What is stored later keeps to it as well, and a larger one is filled again.
+            // Later entries keep to it too, and a larger one is filled again.
             try await Self.fill(bench, 10..<20)
             #expect(try #require(await bench.pipeline.diskStatistics()).variants.bytes <= half)
             try await bench.pipeline.setDiskBudgets(originals: 1 << 30, variants: 1 << 30)

@@ -5,7 +5,7 @@ import Variants
 
 @testable import Pipeline
 
-/// An index any bit of which may be a wrong one: SQLite keeps no checksums.
+/// An index in which any bit may be wrong: SQLite keeps no checksums.
 @Suite struct DamagedIndexTests {
     let folder = CacheFolder()
     private let small = bytes(3_000, seed: 1)

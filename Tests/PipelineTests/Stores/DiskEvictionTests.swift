@@ -32,7 +32,7 @@ import Testing
         for (name, cost) in [("a", 20.0), ("b", 30), ("c", 200)] { #expect(try put(name, cost: cost, in: store)) }
         #expect(try !put("d", cost: 10, in: store))
         #expect(try names(store, of: ["a", "b", "c", "d"]) == ["a", "b", "c"])
-        // Used once more, the cheapest outweighs the next one, though nothing of that is written yet.
+        // After one more access the cheapest outweighs the next one, although the access is not written yet.
         #expect(try store.variant(key: digest(Array("a".utf8))) != nil)
         #expect(try put("e", cost: 100, in: store))
         #expect(try names(store, of: ["a", "b", "c", "d", "e"]) == ["a", "c", "e"])
@@ -119,7 +119,7 @@ import Testing
         for store in [store, other] { #expect(try uses("a", in: store) == 4) }
         try get("a", from: other)
         try other.flush()
-        // What replaces it takes its accesses over.
+        // The replacement inherits its accesses.
         #expect(try put("a", cost: 20, in: store))
         #expect(try uses("a", in: store) == 5)
         #expect(try store.verify().isClean)
@@ -149,7 +149,7 @@ import Testing
     @Test func `the disk keeps what memory would keep`() throws {
         let budget = 40_000
         let store = try store(budget)
-        var index = CacheIndex<String, Void>(budget: budget, policy: GreedyDualSizeFrequency())
+        var index = CacheIndex<String, Void>(budget: budget)
         var numbers = Numbers(state: 11)
         let objects = (0..<80).map { number in
             (

@@ -137,7 +137,7 @@ import Testing
         let store = try DiskStore(folder: folder.path)
         for number in 0..<300 { try put("http://other/\(number)", seed: number, in: store) }
         for number in 300..<400 { try put("http://a/\(number)", seed: number, in: store) }
-        // As if other purges had been made lately.
+        // Simulates other recent purges.
         try folder.sql(
             """
             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300)

@@ -7,7 +7,7 @@ import Testing
 @Suite struct DiskSchemaTests {
     let folder = CacheFolder()
 
-    /// What a cache folder of before version 1 has beside `bodies/`, `generation` and `flights.lock`.
+    /// The files of a cache folder from before version 1, beside `bodies/`, `generation` and `flights.lock`.
     private func leaveFormer() throws {
         try DiskStore(folder: folder.path).close()
         try folder.sql(

@@ -9,7 +9,7 @@ import Testing
 @Suite struct DiskSpaceTests {
     let folder = CacheFolder()
 
-    /// A file system of which `free` says what is left, beside what the store holds.
+    /// A file system with `free` bytes left, besides the bytes that the store holds.
     private final class Volume: Sendable {
         let free: Atomic<Int>
         init(free: Int) { self.free = Atomic(free) }
@@ -55,7 +55,7 @@ import Testing
         }
         try put(0, in: store)
         #expect(store.ampleUntil.load(ordering: .relaxed) > 0)
-        // As though no time passed from here on.
+        // Simulates that time stands still.
         store.ampleUntil.store(.max, ordering: .relaxed)
         let before = asked.load(ordering: .relaxed)
         for number in 1..<20 { try put(number, in: store) }
@@ -63,7 +63,7 @@ import Testing
         let large = bytes(1_500_000, seed: 1)
         try store.storeVariant(variant("large", of: digest([]), large), body: large, generation: 1)
         #expect(asked.load(ordering: .relaxed) > before)
-        // Little is left by now.
+        // Little space is left.
         volume.free.store(1_000_000_000, ordering: .relaxed)
         store.ampleUntil.store(0, ordering: .relaxed)
         try put(20, in: store)
@@ -77,7 +77,7 @@ import Testing
         let budget = Mutex(1_000_000)
         var configuration = DiskStoreConfiguration()
         configuration.freeSpace = 100_000
-        // What the cache holds takes space, and gives it back.
+        // The cache's entries take space, and release it.
         let held = Mutex<DiskStore?>(nil)
         defer { held.withLock { $0 = nil } }
         let store = try DiskStore(folder: folder.path, configuration: configuration) { _ in

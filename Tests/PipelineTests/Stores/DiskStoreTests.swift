@@ -2,24 +2,18 @@
 @testable import PipelineCaching
 import Glibc
 import PipelineSupport
+import TestSupport
 import Testing
 import Variants
 
 @testable import Pipeline
 
-/// A folder of its own, removed with the value.
+/// The place of a cache folder, removed with the value.
 final class CacheFolder: Sendable {
-    let path: String
+    private let folder = ScratchFolder()
+    var path: String { folder("cache") }
 
-    init() {
-        var template = Array("/tmp/pipeline-store-XXXXXX".utf8CString)
-        mkdtemp(&template)
-        path = template.withUnsafeBufferPointer { String(cString: $0.baseAddress!) } + "/cache"
-    }
-
-    deinit {
-        removeTree(String(path.dropLast(6)))
-    }
+    func write(_ bytes: [UInt8], to file: String) { folder.write(bytes, to: "cache/" + file) }
 
     func overwrite(_ file: String, at offset: Int, with bytes: [UInt8]) {
         let handle = open("\(path)/\(file)", O_WRONLY | O_CREAT, 0o600)
@@ -27,16 +21,10 @@ final class CacheFolder: Sendable {
         close(handle)
     }
 
-    /// What a file holds; nil when there is none.
-    func contents(_ file: String) -> [UInt8]? {
-        guard let size = size(file) else { return nil }
-        let handle = open("\(path)/\(file)", O_RDONLY)
-        defer { close(handle) }
-        var bytes = [UInt8](repeating: 0, count: size)
-        return read(handle, &bytes, size) == size ? bytes : nil
-    }
+    /// The content of a file; nil if it does not exist.
+    func contents(_ file: String) -> [UInt8]? { folder.bytes("cache/" + file) }
 
-    /// Bytes of a file; nil when there is none.
+    /// Bytes of a file; nil if it does not exist.
     func size(_ file: String) -> Int? {
         var info = stat()
         return stat("\(path)/\(file)", &info) == 0 ? Int(info.st_size) : nil
@@ -48,22 +36,6 @@ final class CacheFolder: Sendable {
         try connection.execute(text)
         connection.close()
     }
-}
-
-/// Deletes a folder with all that is in it. Links are deleted, never followed: tests make some that lead out of the folder.
-func removeTree(_ path: String) {
-    var info = stat()
-    guard lstat(path, &info) == 0 else { return }
-    if info.st_mode & S_IFMT == S_IFDIR, let stream = opendir(path) {
-        while let item = readdir(stream) {
-            let name = withUnsafePointer(to: &item.pointee.d_name) {
-                $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            if name != ".", name != ".." { removeTree("\(path)/\(name)") }
-        }
-        closedir(stream)
-    }
-    remove(path)
 }
 
 func digest(_ bytes: [UInt8]) -> String { sha256Hex(bytes) }
@@ -83,7 +55,7 @@ func record(_ source: String, _ body: [UInt8], selecting: [String: String?] = [:
             status: 200, fields: [HeaderField("ETag", "\"a\""), HeaderField("ETag", "b")], requestTime: 10.5,
             responseTime: 11.25, selecting: selecting),
         digest: digest(body), length: body.count,
-        header: ImageHeader(format: .png, width: 3, height: 4, hasAlpha: true), fetchMilliseconds: 12.5)
+        header: ImageHeader(format: .png, encodedWidth: 3, encodedHeight: 4, hasAlpha: true), fetchMilliseconds: 12.5)
 }
 
 func variant(_ name: String, of original: String, _ body: [UInt8]) -> VariantEntry {
@@ -228,6 +200,24 @@ extension DiskStore {
         #expect(try !store.storeVariant(late, body: other, generation: result.mark.rawValue))
         #expect(try store.statistics().variants.entries == 0)
         #expect(try store.verify().isClean)
+    }
+
+    @Test func `each store is one transaction, and a flush writes only what has not been written`() throws {
+        let store = try DiskStore(folder: folder.path)
+        func writes() throws -> Int { try store.perform { index throws(StoreError) in index.writes } }
+        let before = try writes()
+        let body = bytes(1_000, seed: 1)
+        let entry = variant("v", of: digest(body), body)
+        #expect(try store.records(source: "http://a/").isEmpty)
+        #expect(try store.storeOriginal(record("http://a/", body), body: body, generation: 1))
+        #expect(try store.variant(key: entry.key, of: digest(body)) == nil)
+        #expect(try store.storeVariant(entry, body: body, generation: 1))
+        try store.flush()
+        #expect(try writes() == before + 2)
+        #expect(try store.variant(key: entry.key, of: digest(body)) != nil)
+        try store.flush()
+        try store.flush()
+        #expect(try writes() == before + 3)
     }
 
     @Test func `two stores and four threads share one folder`() async throws {

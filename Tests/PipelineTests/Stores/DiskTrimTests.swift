@@ -168,7 +168,9 @@ import Testing
         }
         let before = try store.perform { index throws(StoreError) in try index.pages() }
         var mostUnused = 0
-        while try store.evictStep(.variants, entries: 100, bytes: .max) > 0 {
+        while try store.deleting({ transaction, limit throws(StoreError) in
+            try transaction.evict(.variants, entries: 100, bytes: .max, atMost: limit)
+        }) > 0 {
             mostUnused = max(mostUnused, try store.perform { index throws(StoreError) in try index.pages().unused })
         }
         // A sixth of those there are, where a step of 512 entries leaves 1,536.
@@ -202,7 +204,7 @@ import Testing
         configuration.originals = configuration.variants
         configuration.records = 30_000
         let store = try DiskStore(folder: folder.path, configuration: configuration)
-        // Worth so little that it evicts nobody itself.
+        // With so little value that it evicts no other entry.
         try put(900, in: store, cost: 0.001)
         let counters = try store.statistics()
         #expect(counters.variants.bytes <= configuration.variants && counters.variants.entries == 20)

@@ -7,19 +7,19 @@ import Testing
     @Test func `an entry used once counts half, one used more often counts fully`() {
         let policy = GreedyDualSizeFrequency()
         var entry = EvictionEntry(size: 100, cost: 40)
-        policy.admit(&entry, wasEvicted: false, now: 0)
+        policy.admit(&entry, wasEvicted: false)
         #expect(entry.uses == 1)
         #expect(policy.priority(of: entry) == 0.2)
-        policy.touch(&entry, uses: 1, now: 0)
+        policy.touch(&entry, uses: 1)
         #expect(policy.priority(of: entry) == 0.8)
-        policy.touch(&entry, uses: 3, now: 0)
+        policy.touch(&entry, uses: 3)
         #expect(policy.priority(of: entry) == 2)
     }
 
     @Test func `an entry that comes back while it is remembered is past probation`() {
         let policy = GreedyDualSizeFrequency()
         var entry = EvictionEntry(size: 100, cost: 40)
-        policy.admit(&entry, wasEvicted: true, now: 0)
+        policy.admit(&entry, wasEvicted: true)
         #expect(entry.uses == 2)
         #expect(policy.priority(of: entry) == 0.8)
     }
@@ -29,12 +29,12 @@ import Testing
         policy.evicted(EvictionEntry(size: 10, cost: 30, uses: 2))
         #expect(policy.clock == 6)
         var entry = EvictionEntry(size: 10, cost: 10, uses: 4, since: 1)
-        policy.touch(&entry, uses: 1, now: 99)
+        policy.touch(&entry, uses: 1)
         #expect(entry.since == 6 && entry.uses == 5)
         #expect(policy.priority(of: entry) == 11)
         policy.evicted(EvictionEntry(size: 10, cost: 10, uses: 1, since: 1))
         #expect(policy.clock == 6)
-        policy.touch(&entry, uses: 1_000_000, now: 99)
+        policy.touch(&entry, uses: 1_000_000)
         #expect(entry.uses == 255)
     }
 
@@ -42,18 +42,6 @@ import Testing
         let policy = GreedyDualSizeFrequency()
         #expect(policy.priority(of: EvictionEntry(size: 10, cost: cost, uses: 9, since: 3)) == 3)
         #expect(policy.priority(of: EvictionEntry(size: 0, cost: 1, uses: 2, since: 3)) == 5)
-    }
-
-    @Test func `the least recently used goes by its last use alone`() {
-        var policy = LeastRecentlyUsed()
-        var entry = EvictionEntry(size: 10, cost: 1_000)
-        policy.admit(&entry, wasEvicted: true, now: 5)
-        #expect(entry.uses == 1 && policy.priority(of: entry) == 5)
-        policy.touch(&entry, uses: 2, now: 8)
-        policy.touch(&entry, uses: 1, now: 7)
-        #expect(entry.uses == 4 && policy.priority(of: entry) == 8)
-        policy.evicted(entry)
-        #expect(policy.clock == 8 && !policy.remembersEvicted)
     }
 
     @Test func `a ring remembers the last hashes, whatever comes twice`() {
@@ -75,7 +63,7 @@ import Testing
     }
 }
 
-/// The same numbers in every run.
+/// Numbers that are equal in every run.
 struct Numbers {
     var state: UInt64
 

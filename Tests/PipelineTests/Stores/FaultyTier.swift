@@ -53,8 +53,8 @@ final class FaultyTier: CacheTier {
         try await call { () async throws(StoreError) in try await tier.store(changes) }
     }
 
-    /// What a purge removed is told by the first call that removed anything.
-    func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
+    /// The first call that removed an entry reports the removed entries.
+    func purge(_ selection: EntrySelection) async throws(StoreError) -> PurgeResult {
         var all = PurgeResult()
         let last = try await call { () async throws(StoreError) in
             let result = try await tier.purge(selection)
@@ -64,10 +64,6 @@ final class FaultyTier: CacheTier {
         var result = last
         result.digests = all.digests
         return result
-    }
-
-    func purges(since mark: PurgeMark?) async throws(StoreError) -> PurgeLog {
-        try await call { () async throws(StoreError) in try await tier.purges(since: mark) }
     }
 
     func statistics() async throws(StoreError) -> TierStatistics {

@@ -1,5 +1,6 @@
 @testable import PipelineCaching
 import Glibc
+import TestSupport
 import Testing
 
 @testable import Pipeline
@@ -62,8 +63,7 @@ import Testing
         #expect(try content == .cache)
 
         // `uses` is a file of ours, not a folder.
-        let home = CacheFolder()
-        mkdir(home.path, 0o700)
+        let home = ScratchFolder()
         mkdir("\(home.path)/uses", 0o700)
         #expect(try FolderContent(home.path) == .foreign("uses"))
     }

@@ -8,7 +8,7 @@ import Variants
 
 @testable import Pipeline
 
-/// Look-ups wait for nobody who writes, and find what has been stored until then.
+/// Look-ups do not wait for writers, and find everything stored before.
 @Suite struct IndexReadersTests {
     let folder = CacheFolder()
 

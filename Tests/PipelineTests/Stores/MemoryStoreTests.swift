@@ -55,19 +55,6 @@ import Testing
         #expect(store.counters.bytes == 3 * size && store.counters.evictions == 2)
     }
 
-    @Test func `with LRU the entry unused for longest goes first`() {
-        let size = 1_000 + 1 + MemoryStore<Int>.entryOverhead
-        let store = MemoryStore<Int>(budget: 3 * size, policy: LeastRecentlyUsed())
-        for (at, key) in ["a", "b", "c"].enumerated() { store.insert(at, body: body(1_000), for: key) }
-        _ = store.entry(for: "a")
-        store.insert(4, body: body(1_000), for: "d")
-        #expect(store.peek("b") == nil)
-        store.insert(5, body: body(1_000), for: "e")
-        #expect(store.peek("c") == nil)
-        #expect(store.peek("a") != nil && store.peek("d") != nil && store.peek("e") != nil)
-        #expect(store.counters.evictions == 2)
-    }
-
     @Test func `a body larger than the budget is refused and evicts nothing`() {
         let store = MemoryStore<Int>(budget: 10_000)
         store.insert(1, body: body(100), for: "small")

@@ -16,8 +16,7 @@ extension MemoryTier {
     func holdsOriginal(digest: String) -> Bool { originals.peek(digest) != nil }
 
     /// A body in a file is too long for memory: only its record is kept.
-    func storeOriginal(_ record: OriginalRecord, content: EntryBody?, generation: UInt64) -> Bool {
-        let generation = generation >> 32
+    func storeOriginal(_ record: OriginalRecord, content: EntryBody?, generation: PurgeMark) -> Bool {
         guard update(record, generation: generation) else { return false }
         if case .bytes(let bytes)? = content { keep(bytes, under: record, generation: generation) }
         return true
@@ -27,11 +26,11 @@ extension MemoryTier {
         variants.entry(for: key).map { ($0.value, $0.body) }
     }
 
-    func storeVariant(_ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String?) -> Bool {
-        keep(entry, body: body, of: source, generation: generation & 0xFFFF_FFFF)
+    func storeVariant(_ entry: VariantEntry, body: [UInt8], generation: PurgeMark, source: String?) -> Bool {
+        keep(entry, body: body, of: source, generation: generation)
     }
 
     func purge(source: String, digests: Set<String>) -> PurgeResult {
-        purge(PurgeSelection(sources: [source], digests: digests))
+        purge(EntrySelection(sources: [source], digests: digests))
     }
 }

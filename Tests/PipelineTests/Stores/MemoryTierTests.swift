@@ -35,6 +35,19 @@ struct MemoryTierTests {
         }
     }
 
+    @Test func `a purge by name and by prefix removes both from memory`() async throws {
+        let tiers = try Tiers(
+            TiersConfiguration(memory: MemoryBudgets(originals: 64_000_000, variants: 0)),
+            readers: OwnedThreads(count: 1))
+        let names = ["http://a/1", "http://b/1", "http://c/1"]
+        for name in names {
+            let body = Array(name.utf8)
+            tiers.store(record(name, body), body: .bytes(body), storage: .all, marks: tiers.marks())
+        }
+        _ = try await tiers.purge(EntrySelection(sources: ["http://a/1"], prefixes: ["http://b/"]))
+        #expect(names.map { tiers.recordsInMemory(of: $0) == nil } == [true, true, false])
+    }
+
     @Test func `the smallest limit of the cgroups counts, of either version`() {
         let files = [
             "/sys/fs/cgroup/a/b/memory.max": "max\n", "/sys/fs/cgroup/a/memory.max": "3000000\n",
@@ -84,14 +97,14 @@ struct MemoryTierTests {
             var object = objects[at]
             object.fetchMilliseconds = 30 + Double(object.length) / 5_000
             requests += 1
-            // As a request for the original: its record, then its body.
+            // Like a request for the original: its record, then its body.
             let hasRecord = tier.foundRecords(of: object.source) != nil
             let hasBody = tier.originals.entry(for: object.digest) != nil
             if hasRecord && hasBody { hits += 1 }
             if !hasBody || !hasRecord {
                 _ = tier.storeOriginal(
                     object, content: .bytes([UInt8](repeating: 1, count: object.length)),
-                    generation: tier.generationNow())
+                    generation: tier.purges.mark)
             }
             let charge = object.length + 64 + MemoryStore<Int>.entryOverhead
             if policy.request(UInt64(at), size: charge, cost: object.fetchMilliseconds) { policyHits += 1 }
@@ -106,13 +119,17 @@ struct MemoryTierTests {
     @Test func `a record stays while its body stays, and both are purged`() throws {
         let tier = MemoryTier(.init(originals: 1_000_000, variants: 0, records: 4_000))
         let kept = bytes(500, seed: 1)
-        #expect(tier.storeOriginal(record("http://kept/", kept), content: .bytes(kept), generation: 0))
-        for number in 0..<20 { _ = tier.storeOriginal(record("http://\(number)/", [1]), content: nil, generation: 0) }
+        #expect(tier.storeOriginal(record("http://kept/", kept), content: .bytes(kept), generation: PurgeMark(0)))
+        for number in 0..<20 {
+            _ = tier.storeOriginal(record("http://\(number)/", [1]), content: nil, generation: PurgeMark(0))
+        }
         #expect(tier.records.peek("http://kept/") == nil && tier.records(source: "http://kept/").count == 1)
         var newer = record("http://kept/", kept)
         newer.response.responseTime += 10
         #expect(tier.freshen(newer))
-        for number in 0..<20 { _ = tier.storeOriginal(record("http://\(number)/", [1]), content: nil, generation: 0) }
+        for number in 0..<20 {
+            _ = tier.storeOriginal(record("http://\(number)/", [1]), content: nil, generation: PurgeMark(0))
+        }
         #expect(tier.records(source: "http://kept/") == [newer])
         #expect(tier.purge(source: "http://kept/", digests: []).originals == 1)
         #expect(tier.records(source: "http://kept/") == [] && !tier.holdsOriginal(digest: digest(kept)))
@@ -144,7 +161,7 @@ struct MemoryTierTests {
             _ = try await pipeline.respond(to: request)
             await pipeline.drain()
             let other = try bench.pipeline()
-            for outcome in [Outcome.disk, .memory] {
+            for outcome in [ImageResponse.Outcome.disk, .memory] {
                 #expect(try await other.respond(to: request).outcome == outcome)
                 #expect(try await other.respond(to: original).outcome == outcome)
             }
@@ -175,7 +192,7 @@ struct MemoryTierTests {
                 #expect(counters.entries == (budget > 0 ? 1 : 0) && counters.hits == (budget > 0 ? 1 : 0))
                 let size = first.bytesPerRow * first.height
                 if budget > 0 { #expect(counters.bytes >= size && counters.bytes < size + 1_000) }
-                _ = try await pipeline.purge(request.source)
+                _ = try await pipeline.purge(.source(request.source))
                 #expect(pipeline.memoryStatistics.pixels.entries == 0)
                 _ = try await pipeline.pixels(for: bench.request("/private.jpg"))
                 #expect(pipeline.memoryStatistics.pixels.entries == 0)
@@ -200,7 +217,7 @@ struct MemoryTierTests {
     }
 }
 
-/// Two connected TCP sockets, on which urgent data is what POLLPRI tells of, as it does of pressure.
+/// Two connected TCP sockets. POLLPRI reports urgent data on them, as it reports pressure.
 private struct UrgentPair {
     /// To be closed by whoever watches.
     let watched: Int32

@@ -14,7 +14,7 @@ struct ObjectTierTests {
         ObjectTier(PlainObjectStore(bucket: bucket, clockOffset: clockOffset))
     }
 
-    private func mark(_ tier: ObjectTier) -> PurgeMark { tier.currentMark ?? PurgeMark(0) }
+    private func mark(_ tier: ObjectTier) -> PurgeMark { tier.mark }
 
     private func keep(
         _ record: OriginalRecord, _ body: [UInt8]?, in tier: ObjectTier, mark: PurgeMark? = nil
@@ -94,8 +94,8 @@ struct ObjectTierTests {
         #expect(try await records(old.source, in: b) == [old])
         _ = try await a.purge(
             bySelection
-                ? PurgeSelection(matching: SourceSelection(prefixes: ["http://a/"]))
-                : PurgeSelection(sources: [old.source]))
+                ? EntrySelection(matching: SourceSelection(prefixes: ["http://a/"]))
+                : EntrySelection(sources: [old.source]))
         #expect(try await records(old.source, in: a) == [])
         if bySelection { b.purges.expire() }
         #expect(try await records(old.source, in: b) == [])
@@ -109,7 +109,7 @@ struct ObjectTierTests {
             let new = record("http://a/1", [2])
             try await keep(new, [2], in: tier)
             for reader in [a, b, node()] { #expect(try await records(new.source, in: reader) == [new]) }
-            try await tier.store([EntryChange(.removedRecord(source: new.source, selecting: [:]), mark: mark(tier))])
+            try await tier.store([EntryChange(.removedRecord(new), mark: mark(tier))])
         }
     }
 
@@ -122,8 +122,8 @@ struct ObjectTierTests {
                 bucket: bucket,
                 beforePut: { key in
                     guard key.hasPrefix("s/") else { return }
-                    _ = try? await a.purge(PurgeSelection(sources: ["http://a/1"]))
-                    _ = try? await a.purge(PurgeSelection(matching: SourceSelection(prefixes: ["http://b/"])))
+                    _ = try? await a.purge(EntrySelection(sources: ["http://a/1"]))
+                    _ = try? await a.purge(EntrySelection(matching: SourceSelection(prefixes: ["http://b/"])))
                 }))
         try await keep(old, [1], in: slow)
         #expect(bucket.keys.contains { $0.hasPrefix("s/") })
@@ -137,9 +137,9 @@ struct ObjectTierTests {
         let original = record("http://a/", [1])
         try await keep(original, [1], in: tier)
         bucket.faults { _, _ in .failure(StoreError(.unavailable, "away")) }
-        await #expect(throws: StoreError.self) { try await tier.purge(PurgeSelection(sources: ["http://a/"])) }
+        await #expect(throws: StoreError.self) { try await tier.purge(EntrySelection(sources: ["http://a/"])) }
         await #expect(throws: StoreError.self) {
-            try await tier.purge(PurgeSelection(matching: SourceSelection(prefixes: ["http://a/"])))
+            try await tier.purge(EntrySelection(matching: SourceSelection(prefixes: ["http://a/"])))
         }
         await #expect(throws: StoreError.self) { try await tier.find(.records(source: "http://a/"), .description) }
         bucket.works()
@@ -156,7 +156,7 @@ struct ObjectTierTests {
         #expect(seen.map(\.response.responseTime) == [9_400] && seen.map(\.response.requestTime) == [9_399])
         #expect(try await records("http://a/", in: ahead) == [original])
         // A purge holds for both, and what is made after it too.
-        _ = try await behind.purge(PurgeSelection(sources: ["http://a/"]))
+        _ = try await behind.purge(EntrySelection(sources: ["http://a/"]))
         #expect(try await records("http://a/", in: ahead) == [])
         bucket.pass(10)
         try await keep(original, [1], in: ahead)
@@ -193,7 +193,7 @@ struct ObjectTierTests {
                 }
             }
         }
-        // What is damaged is replaced by the next that is stored.
+        // The next stored object replaces a damaged one.
         bucket.faults { asked, own in .success(asked.hasPrefix("s/") ? [] : own) }
         try await keep(record("http://a/", [3]), [3], in: tier)
         bucket.works()
@@ -203,7 +203,7 @@ struct ObjectTierTests {
     @Test func `a purge that is damaged lets nothing be believed, and says what to do`() async throws {
         let a = node()
         try await keep(record("http://a/", [1]), [1], in: a)
-        _ = try await a.purge(PurgeSelection(matching: SourceSelection(prefixes: ["http://b/"])))
+        _ = try await a.purge(EntrySelection(matching: SourceSelection(prefixes: ["http://b/"])))
         bucket.faults { key, own in .success(key.hasPrefix("q/") ? [1, 2] : own) }
         let error = await #expect(throws: StoreError.self) { try await self.records("http://a/", in: self.node()) }
         #expect(error?.message.contains("delete the object q/") == true)
@@ -218,7 +218,7 @@ struct ObjectTierTests {
         let entry = variant("v", of: original.digest, [1, 2])
         let changes: [EntryChange.Kind] = [
             .original(original, body: .bytes([1])), .freshened(original),
-            .removedRecord(source: "http://a/", selecting: [:]),
+            .removedRecord(record("http://a/", [])),
             .variant(entry, body: [1, 2], source: "http://a/"),
         ]
         for change in changes { try await none.store([EntryChange(change, mark: mark(none))]) }
@@ -260,7 +260,7 @@ struct ObjectTierTests {
     @Test func `a record that is void is not carried along`() async throws {
         let (a, b) = (node(), node())
         try await keep(record("http://a/", [1], selecting: ["accept": "1"]), [1], in: a)
-        _ = try await b.purge(PurgeSelection(matching: SourceSelection(prefixes: ["http://a/"])))
+        _ = try await b.purge(EntrySelection(matching: SourceSelection(prefixes: ["http://a/"])))
         try await keep(record("http://a/", [2], selecting: ["accept": "2"]), [2], in: b)
         let object = try #require(try await b.stored("http://a/").object)
         #expect(object.records.map(\.record.digest) == [digest([2])])
@@ -281,7 +281,7 @@ struct ObjectTierTests {
             }
         }
         let before = bucket.state.withLock(\.roundTrips)
-        let purged = try await tier.purge(PurgeSelection(sources: Set(names), mode: mode))
+        let purged = try await tier.purge(EntrySelection(sources: Set(names), mode: mode))
         #expect(bucket.state.withLock(\.roundTrips) - before <= 3)
         #expect(purged.sources == sources && purged.digests.count == 3)
         let left = Set(bucket.keys.map { $0.prefix(2) })
@@ -304,9 +304,9 @@ struct ObjectTierTests {
             key.hasPrefix("v/") && key.utf8.count > 70 && isFailing.load(ordering: .relaxed)
                 ? .failure(StoreError(.unavailable, "made to fail")) : .success(own)
         }
-        await #expect(throws: StoreError.self) { try await tier.purge(PurgeSelection(sources: ["http://a/"])) }
+        await #expect(throws: StoreError.self) { try await tier.purge(EntrySelection(sources: ["http://a/"])) }
         isFailing.store(false, ordering: .relaxed)
-        _ = try await tier.purge(PurgeSelection(sources: ["http://a/"]))
+        _ = try await tier.purge(EntrySelection(sources: ["http://a/"]))
         #expect(bucket.keys.allSatisfy { $0.hasPrefix("p/") })
     }
 
@@ -314,11 +314,11 @@ struct ObjectTierTests {
         let tier = node()
         try await keep(record("http://a/", [1]), [1], in: tier)
         try await keep(record("http://b/", [1]), [1], in: tier)
-        let first = try await tier.purge(PurgeSelection(sources: ["http://a/"]))
+        let first = try await tier.purge(EntrySelection(sources: ["http://a/"]))
         #expect(first.records == 1 && first.originals == 0 && bucket.keys.contains("o/" + digest([1])))
-        let second = try await tier.purge(PurgeSelection(sources: ["http://b/"]))
+        let second = try await tier.purge(EntrySelection(sources: ["http://b/"]))
         #expect(second.originals == 1)
-        // Only that there was a purge is left.
+        // Only the fact of a purge is left.
         #expect(bucket.keys.allSatisfy { $0.hasPrefix("p/") } && bucket.keys.count == 2)
     }
 }

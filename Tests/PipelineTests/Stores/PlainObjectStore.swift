@@ -5,7 +5,7 @@ import Synchronization
 
 /// A bucket in memory, which several nodes see through views of their own. It counts, and does wrong what a test wants.
 struct PlainObjectStore: ObjectStore {
-    /// What all views share.
+    /// State that all views share.
     final class Bucket: Sendable {
         struct State {
             var objects: [String: (bytes: [UInt8], written: Double)] = [:]
@@ -50,7 +50,7 @@ struct PlainObjectStore: ObjectStore {
             if state.inProgress == 0 { state.roundTrips += 1 }
             state.inProgress += 1
         }
-        // What is asked at the same time is in progress at the same time.
+        // Concurrent requests are in progress at the same time.
         for _ in 0..<20 { await Task.yield() }
         return bucket.state.withLock { state in
             state.inProgress -= 1

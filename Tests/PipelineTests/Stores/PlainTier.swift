@@ -8,10 +8,6 @@ import Synchronization
 /// A second tier, as a program might write one: bodies are files of a folder, everything else is in a dictionary.
 final class PlainTier: CacheTier {
     fileprivate struct State {
-        var mark = PurgeMark(1)
-        var purged: [String: PurgeMark] = [:]
-        /// Purges of selections, whose names are not known: they void all work begun before.
-        var floor = PurgeMark(0)
         var records: [String: [OriginalRecord]] = [:]
         var variants: [String: VariantEntry] = [:]
         /// The digests that each source has had.
@@ -52,37 +48,34 @@ final class PlainTier: CacheTier {
         for change in changes {
             switch change.kind {
             case .original(let record, let body):
-                guard put(record, change.mark, isThere: false) else { continue }
+                put(record, isThere: false)
                 if let bytes = body?.read() { try write(bytes, record.digest) }
             case .freshened(let record):
-                _ = put(record, change.mark, isThere: true)
-            case .removedRecord(let source, let selecting):
+                put(record, isThere: true)
+            case .removedRecord(let record):
                 state.withLock { state in
-                    state.records[source]?.removeAll { $0.response.selecting == selecting }
-                    if state.records[source]?.isEmpty == true { state.records[source] = nil }
+                    state.records[record.source]?.removeAll { $0.hasSameSelection(as: record) }
+                    if state.records[record.source]?.isEmpty == true { state.records[record.source] = nil }
                 }
             case .variant(let entry, let body, let source):
-                let isStored = state.withLock { state in
-                    guard state.allows([entry.originalDigest, source ?? ""], change.mark) else { return false }
+                state.withLock { state in
                     state.variants[entry.key] = entry
                     if let source { state.digests[source, default: []].insert(entry.originalDigest) }
-                    return true
                 }
-                if isStored { try write(body, entry.digest) }
+                try write(body, entry.digest)
             }
         }
     }
 
-    private func put(_ record: OriginalRecord, _ mark: PurgeMark, isThere: Bool) -> Bool {
+    private func put(_ record: OriginalRecord, isThere: Bool) {
         state.withLock { state in
             var all = state.records[record.source] ?? []
-            let at = all.firstIndex { $0.response.selecting == record.response.selecting }
-            guard state.allows([record.source, record.digest], mark), !isThere || at != nil else { return false }
+            let at = all.firstIndex { $0.hasSameSelection(as: record) }
+            guard !isThere || at != nil else { return }
             if let at { all.remove(at: at) }
             all.append(record)
             state.records[record.source] = all.sorted { $0.response.responseTime > $1.response.responseTime }
             state.digests[record.source, default: []].insert(record.digest)
-            return true
         }
     }
 
@@ -92,14 +85,10 @@ final class PlainTier: CacheTier {
         }
     }
 
-    func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
+    func purge(_ selection: EntrySelection) async throws(StoreError) -> PurgeResult {
         let (result, bodies) = state.withLock { state -> (PurgeResult, Set<String>) in
             var result = PurgeResult()
-            state.mark = PurgeMark(state.mark.rawValue + 1)
-            result.mark = state.mark
-            let sources = state.digests.keys.filter {
-                selection.sources.contains($0) || selection.matching?.contains($0) == true
-            }
+            let sources = state.digests.keys.filter(selection.contains)
             result.digests = sources.reduce(into: selection.digests) { $0.formUnion(state.digests[$1] ?? []) }
             for source in sources {
                 result.records += state.records.removeValue(forKey: source)?.count ?? 0
@@ -109,21 +98,11 @@ final class PlainTier: CacheTier {
             let removed = state.variants.values.filter { result.digests.contains($0.originalDigest) }
             for entry in removed { state.variants[entry.key] = nil }
             result.variants = before - state.variants.count
-            for name in selection.sources.union(sources).union(result.digests) { state.purged[name] = state.mark }
-            if selection.matching != nil { state.floor = state.mark }
             let kept = Set(state.records.values.joined().map(\.digest) + state.variants.values.map(\.digest))
             return (result, result.digests.union(removed.map(\.digest)).subtracting(kept))
         }
         for digest in bodies { unlink(path(digest)) }
         return result
-    }
-
-    func purges(since mark: PurgeMark?) async throws(StoreError) -> PurgeLog {
-        state.withLock { state in
-            guard let mark else { return PurgeLog(mark: state.mark, names: []) }
-            if mark < state.floor { return PurgeLog(mark: state.mark, names: nil) }
-            return PurgeLog(mark: state.mark, names: Set(state.purged.filter { $0.value > mark }.keys))
-        }
     }
 
     func statistics() async throws(StoreError) -> TierStatistics {
@@ -133,11 +112,5 @@ final class PlainTier: CacheTier {
             statistics.variants.entries = state.variants.count
             return statistics
         }
-    }
-}
-
-extension PlainTier.State {
-    func allows(_ names: [String], _ mark: PurgeMark) -> Bool {
-        mark >= floor && names.allSatisfy { mark >= purged[$0] ?? PurgeMark(0) }
     }
 }

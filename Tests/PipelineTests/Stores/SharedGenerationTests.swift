@@ -6,7 +6,7 @@ import Variants
 
 @testable import Pipeline
 
-/// What processes on one folder tell each other of purges.
+/// Messages about purges between processes on one folder.
 @Suite struct SharedGenerationTests {
     let folder = CacheFolder()
 
@@ -52,7 +52,7 @@ import Variants
         }
         #expect(try !keeps("http://a/é/1") && !keeps("http://a/e\u{301}/1"))
         #expect(try keeps("http://a/e") && keeps("http://b/1"))
-        // A variant of which the source is not known may be one of them.
+        // A variant of an unknown source may be one of them.
         let entry = variant("v", of: digest([9]), [1, 2])
         #expect(try !two.storeVariant(entry, body: [1, 2], generation: before))
         #expect(try two.storeVariant(entry, body: [1, 2], generation: before, source: "http://b/"))
@@ -70,7 +70,7 @@ import Variants
     @Test func `a purge that was told of and never committed is taken back`() throws {
         let (one, two) = (try DiskStore(folder: folder.path), try DiskStore(folder: folder.path))
         let now = try one.generationNow()
-        // What a process leaves that is killed between the two.
+        // The state after a process is killed between the two.
         folder.overwrite("generation", at: 0, with: withUnsafeBytes(of: now + 8) { Array($0) })
         #expect(one.generationHint == now + 8 && two.generationHint == now + 8)
         #expect(try one.purges(since: now) == PurgeLog(mark: PurgeMark(now), names: []))
@@ -166,7 +166,7 @@ struct SharedPurgeTests {
             await pipeline.drain()
             #expect(try await pipeline.respond(to: a).outcome == .memory)
             let other = try bench.pipeline()
-            #expect(try await other.purge(a.source).variants == 1)
+            #expect(try await other.purge(.source(a.source)).variants == 1)
             #expect(try await pipeline.respond(to: b).outcome == .memory)
             #expect(try await pipeline.respond(to: a).outcome == .rendered)
             #expect(bench.origin.requests.count == 3)
@@ -198,7 +198,7 @@ struct SharedPurgeTests {
         let request = try bench.request()
         let running = Task { try await pipeline.respond(to: request) }
         for await _ in asked { break }
-        _ = try await other.purge(request.source)
+        _ = try await other.purge(.source(request.source))
         door.open()
         #expect(try await running.value.outcome == .rendered)
         await pipeline.drain()
@@ -225,8 +225,8 @@ struct SharedPurgeTests {
         let (a, b) = (try bench.request("/a.jpg"), try bench.request("/b.jpg"))
         let running = Task { try await pipeline.respond(to: b) }
         for await _ in asked { break }
-        _ = try await other.purge(a.source)
-        _ = try await pipeline.purge(a.source)
+        _ = try await other.purge(.source(a.source))
+        _ = try await pipeline.purge(.source(a.source))
         door.open()
         #expect(try await running.value.outcome == .rendered)
         #expect(try await pipeline.respond(to: b).outcome == .memory)
@@ -238,41 +238,13 @@ struct SharedPurgeTests {
         stall.hold(bare.tiers)
         #expect(try await bare.respond(to: c).outcome == .rendered)
         let before = bench.origin.requests.count
-        _ = try await other.purge(a.source)
+        _ = try await other.purge(.source(a.source))
         let waiting = try await bare.respond(to: c)
         #expect(waiting.outcome == .memory && bench.origin.requests.count == before)
-        _ = try await other.purge(c.source)
+        _ = try await other.purge(.source(c.source))
         stall.open()
         #expect(try await bare.respond(to: c).outcome == .rendered)
         bench.origin.stop()
         for each in [other, bare, pipeline] { await each.shutdown() }
-    }
-}
-
-/// Which purges void which work.
-@Suite struct PurgeCountTests {
-    @Test func `work is void after a purge of one of its names, of everything, or if that is not known any more`() {
-        let purges = PurgeCount()
-        let before = purges.generation
-        #expect(purges.isCurrent(["a"], source: nil, since: before))
-        purges.begin(["b", "c"])
-        #expect(
-            purges.isCurrent(["a", "d"], source: nil, since: before)
-                && !purges.isCurrent(["a", "c"], source: nil, since: before))
-        let between = purges.generation
-        #expect(purges.isCurrent(["c"], source: nil, since: between))
-        purges.begin(nil)
-        #expect(
-            !purges.isCurrent(["a"], source: nil, since: between)
-                && purges.isCurrent(["a"], source: nil, since: purges.generation))
-        let late = purges.generation
-        for number in 0..<64 { purges.begin(["\(number)"]) }
-        #expect(purges.isCurrent(["a"], source: nil, since: late) && !purges.isCurrent(["0"], source: nil, since: late))
-        purges.begin(["64"])
-        #expect(
-            !purges.isCurrent(["a"], source: nil, since: late) && purges.isCurrent(["a"], source: nil, since: late + 1))
-        purges.begin(Set((0..<10_001).map { "many \($0)" }))
-        #expect(!purges.isCurrent(["a"], source: nil, since: late + 1))
-        #expect(purges.isCurrent(["a"], source: nil, since: purges.generation))
     }
 }

@@ -5,7 +5,7 @@ import Testing
 @testable import Pipeline
 @testable import PipelineCaching
 
-/// Purges that remove less than everything, and those that search for what they purge.
+/// Purges that remove less than everything, and purges that search for their entries.
 @Suite struct SoftPurgeTests {
     private let folder = CacheFolder()
 
@@ -116,13 +116,13 @@ import Testing
         let memory = MemoryTier(MemoryBudgets(originals: 1_000_000, variants: 1_000_000))
         let (a, b) = (record("http://a/", [1]), record("http://b/", [2]))
         for (each, body) in [(a, [1]), (b, [2])] as [(OriginalRecord, [UInt8])] {
-            _ = memory.storeOriginal(each, content: .bytes(body), generation: memory.generationNow())
+            _ = memory.storeOriginal(each, content: .bytes(body), generation: memory.purges.mark)
             _ = memory.storeVariant(
-                variant(each.source, of: each.digest, body), body: body, generation: memory.generationNow(),
+                variant(each.source, of: each.digest, body), body: body, generation: memory.purges.mark,
                 source: each.source)
         }
-        let before = memory.generationNow()
-        let soft = memory.purge(PurgeSelection(sources: ["http://a/"], mode: .soft))
+        let before = memory.purges.mark
+        let soft = memory.purge(EntrySelection(sources: ["http://a/"], mode: .soft))
         #expect(soft.sources == 1 && soft.records == 1 && soft.variants == 0)
         #expect(memory.records(source: "http://a/").map(\.response.isSoftPurged) == [true])
         #expect(memory.records(source: "http://b/").map(\.response.isSoftPurged) == [false])
@@ -130,9 +130,9 @@ import Testing
         memory.records.removeAll()
         #expect(memory.records(source: "http://a/").map(\.response.isSoftPurged) == [true])
         #expect(!memory.storeOriginal(a, content: nil, generation: before))
-        #expect(memory.purge(PurgeSelection(sources: ["http://a/"], mode: .variantsOnly)).variants == 1)
+        #expect(memory.purge(EntrySelection(sources: ["http://a/"], mode: .variantsOnly)).variants == 1)
         #expect(memory.originals.counters.entries == 2 && memory.variants.counters.entries == 1)
-        let all = memory.purge(PurgeSelection(matching: SourceSelection(prefixes: ["http://"]), mode: .soft))
+        let all = memory.purge(EntrySelection(matching: SourceSelection(prefixes: ["http://"]), mode: .soft))
         #expect(all.sources == 2 && memory.records(source: "http://b/").map(\.response.isSoftPurged) == [true])
     }
 
@@ -164,7 +164,7 @@ import Testing
         }
         #expect(purged.sources == ours.count && purged.records == ours.count)
         #expect(try stale(store) == ours)
-        // What was in flight may have had the tag.
+        // Entries in flight may have had the tag.
         tiers.store(record("http://late/", []), body: nil, storage: .all, marks: before)
         await tiers.drain()
         #expect(try store.records(source: "http://late/").isEmpty)

@@ -31,13 +31,13 @@ import Testing
         let store = try DiskStore(folder: folder.path)
         let body = bytes(100_000, seed: 1)
         let kept = bytes(100_000, seed: 2)
-        // The new index begins at a later generation, so that nobody's memory is taken for what it holds.
+        // The new index begins at a later generation, so that no process mistakes its memory for this index's entries.
         let now = try store.generationNow()
         #expect(try store.storeVariant(variant("kept", of: digest([]), kept), body: kept, generation: now))
         try leaveUncommitted(body)
         try leaveUncommitted(kept)
         if isOpen {
-            // Whoever writes looks for marks now and then.
+            // Writers look for marks now and then.
             for number in 0..<64 {
                 try store.storeVariant(variant("\(number)", of: digest([]), [1]), body: [1], generation: 1)
             }

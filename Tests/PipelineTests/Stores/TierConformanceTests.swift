@@ -13,7 +13,7 @@ enum TierKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     var testDescription: String { rawValue }
 
-    /// Opens a tier in the folder, which only those that need one touch.
+    /// Opens a tier in the folder. Only tiers that need it touch it.
     func open(_ folder: CacheFolder) throws -> any CacheTier {
         func disk() throws -> DiskTier {
             var configuration = DiskStoreConfiguration()
@@ -31,7 +31,7 @@ enum TierKind: String, CaseIterable, Sendable, CustomTestStringConvertible {
 }
 
 /// The memory tier as any other, so that the same checks tell whether it keeps what a tier promises.
-extension MemoryTier: CacheTier {
+extension MemoryTier: MarkedTier {
     var name: TierName { .memory }
 
     func find(_ key: EntryKey, _ part: EntryPart) async throws(StoreError) -> FoundEntry? {
@@ -55,24 +55,24 @@ extension MemoryTier: CacheTier {
         for change in changes {
             switch change.kind {
             case .original(let record, let body):
-                _ = storeOriginal(record, content: body, generation: change.mark.rawValue)
+                _ = storeOriginal(record, content: body, generation: change.mark)
             case .freshened(let record): _ = freshen(record)
-            case .removedRecord(let source, let selecting): _ = removeRecord(source: source, selecting: selecting)
+            case .removedRecord(let record):
+                _ = removeRecord(source: record.source, selecting: record.response.selecting)
             case .variant(let entry, let body, let source):
-                _ = storeVariant(entry, body: body, generation: change.mark.rawValue, source: source)
+                _ = storeVariant(entry, body: body, generation: change.mark, source: source)
             }
         }
     }
 
-    func purge(_ selection: PurgeSelection) async throws(StoreError) -> PurgeResult {
+    func purge(_ selection: EntrySelection) async throws(StoreError) -> PurgeResult {
         if let matching = selection.matching { return purge(matching, digests: selection.digests) }
         return selection.sources.reduce(into: PurgeResult()) { $0.add(purge(source: $1, digests: selection.digests)) }
     }
 
-    func purges(since mark: PurgeMark?) async throws(StoreError) -> PurgeLog {
-        let now = PurgeMark(generationNow())
-        return PurgeLog(mark: now, names: mark == nil || mark == now ? [] : nil)
-    }
+    var mark: PurgeMark { purges.mark }
+    func wasPurgedElsewhere(_ selection: EntrySelection) -> Bool { false }
+    func catchUp() async {}
 
     func statistics() async throws(StoreError) -> TierStatistics {
         let now: () -> TierStatistics = statistics
@@ -93,6 +93,46 @@ struct TierConformanceTests {
         if kind == .failingBefore || kind == .failingAfter {
             #expect(try #require(tier as? FaultyTier).failures > 0)
         }
+    }
+
+    @Test(arguments: [TierKind.memory, .disk], [false, true])
+    func `a tier with marks stores nothing that a purge has overtaken`(kind: TierKind, byPrefix: Bool) async throws {
+        let tier = try #require(try kind.open(folder) as? any MarkedTier)
+        let body = bytes(100, seed: 1)
+        let original = record("http://a/1", body)
+        let entry = variant("v", of: original.digest, body)
+        let changes: [EntryChange.Kind] = [
+            .original(original, body: .bytes(body)), .variant(entry, body: body, source: original.source),
+        ]
+        func store(_ mark: PurgeMark) async throws {
+            try await tier.store(changes.map { EntryChange($0, mark: mark) })
+        }
+        func isThere() async throws -> [Bool] {
+            [
+                try await tier.find(.records(source: original.source), .description) != nil,
+                try await tier.find(.variant(entry.key, of: original.digest), .description) != nil,
+            ]
+        }
+        let before = tier.mark
+        try await store(before)
+        #expect(try await isThere() == [true, true])
+        let matching = SourceSelection(prefixes: ["http://a/"])
+        let result = try await tier.purge(
+            byPrefix ? EntrySelection(matching: matching) : EntrySelection(sources: [original.source]))
+        #expect(result.mark > before)
+        try await store(before)
+        #expect(try await isThere() == [false, false])
+        try await store(result.mark)
+        #expect(try await isThere() == [true, true])
+        // A soft purge is overtaken by what begins later alone.
+        _ = try await tier.purge(EntrySelection(sources: [original.source], mode: .soft))
+        var confirmed = original
+        confirmed.response.responseTime += 1
+        try await tier.store([EntryChange(.freshened(confirmed), mark: result.mark)])
+        guard case .records(let left)? = try await tier.find(.records(source: original.source), .description) else {
+            return
+        }
+        #expect(left.allSatisfy { $0.response.isSoftPurged })
     }
 
     @Test func `a check fails where its promise is broken`() async throws {
@@ -123,7 +163,7 @@ struct TierConformanceTests {
         let third = try open()
         #expect(try third.store.originalBody(digest: original.digest) == body)
         #expect(try third.store.variant(key: entry.key, of: entry.originalDigest)?.entry == entry)
-        _ = try await third.purge(PurgeSelection(sources: [original.source]))
+        _ = try await third.purge(EntrySelection(sources: [original.source]))
         #expect(try third.store.variant(key: entry.key, of: entry.originalDigest) == nil)
         await third.close()
     }

@@ -23,25 +23,26 @@ final class Stall: Sendable {
     }
 }
 
-/// What was stored, in order, and how often several went together.
+/// The stored changes, in order, and how often several went together.
 private final class Record: Sendable {
     let lines = Mutex<[String]>([])
 
     func note(_ line: String) { lines.withLock { $0.append(line) } }
     var all: [String] { lines.withLock { $0 } }
 
-    /// A change that stands for a name; one that begins with "bad" cannot be stored.
+    /// A change that represents a name; a name that begins with "bad" cannot be stored.
     func write(_ name: String, bytes: Int = 10, isSmall: Bool = true) -> WriteBehind.Write {
         WriteBehind.Write(
-            change: EntryChange(.removedRecord(source: name, selecting: [:]), mark: PurgeMark(1)), bytes: bytes,
-            isSmall: isSmall, end: { self.note("end \(name)") })
+            change: EntryChange(.removedRecord(record(name, [])), mark: PurgeMark(1)), bytes: bytes,
+            isSmall: isSmall, end: { self.note(($0 ? "end " : "lost ") + name) })
     }
 
     func queue(limit: Int) -> WriteBehind {
         WriteBehind(limit: limit) { changes throws(StoreError) in
             if changes.count > 1 { self.note("together \(changes.count)") }
             for change in changes {
-                guard case .removedRecord(let name, _) = change.kind else { continue }
+                guard case .removedRecord(let record) = change.kind else { continue }
+                let name = record.source
                 if name.hasPrefix("bad") { throw StoreError(.io, name) }
                 self.note(name)
             }
@@ -75,7 +76,7 @@ private final class Record: Sendable {
         for write in [record.write("a"), record.write("bad b"), record.write("c")] { queue.submit(write) }
         stall.open()
         await queue.drain()
-        #expect(record.all == ["together 3", "a", "a", "end a", "failed bad b", "end bad b", "c", "end c"])
+        #expect(record.all == ["together 3", "a", "a", "end a", "failed bad b", "lost bad b", "c", "end c"])
         await queue.drain()
     }
 
@@ -91,7 +92,7 @@ private final class Record: Sendable {
         #expect(queue.submit(record.write("d", bytes: 0)))
         #expect(!queue.submit(record.write("e", bytes: 0)))
         #expect(queue.dropped == 2 && queue.waiting == 3 * WriteBehind.overhead + 100)
-        #expect(record.all == ["end b", "end e"])
+        #expect(record.all == ["lost b", "lost e"])
         stall.open()
         await queue.drain()
         #expect(queue.submit(record.write("f", bytes: 100)))
@@ -174,22 +175,22 @@ private final class Record: Sendable {
         } handler: { _ in
             picture("night-tiny.jpg", ["Content-Type": "image/jpeg", "Cache-Control": "max-age=600"])
         } _: { bench, pipeline in
-            let purges = PurgeCount()
-            let waiting = WaitingEntries(originals: PurgeCount(), variants: purges)
+            let purges = SharedJournal()
+            let waiting = WaitingEntries(purges)
             let entry = variant("a", of: digest([]), [1])
             func add(_ body: [UInt8]) -> @Sendable () -> Void {
                 waiting.add(
                     .variant(.init(entry: entry, body: body)), under: .variant(entry.key), of: "http://a/",
-                    generation: purges.generation)
+                    mark: purges.mark)
             }
             let end = add([1])
             #expect(waiting.variant(entry.key)?.body == [1])
-            purges.begin(["http://b/"])
+            purges.record(EntrySelection(sources: ["http://b/"]))
             #expect(waiting.variant(entry.key)?.body == [1])
             for names in [["http://a/"], [entry.key], [entry.originalDigest], nil] as [Set<String>?] {
                 let end = add([3])
                 #expect(waiting.variant(entry.key)?.body == [3])
-                purges.begin(names)
+                purges.record(names.map { EntrySelection(sources: $0) })
                 #expect(waiting.variant(entry.key) == nil)
                 end()
             }
@@ -200,7 +201,7 @@ private final class Record: Sendable {
             endLater()
             #expect(waiting.variant(entry.key) == nil)
             _ = try await pipeline.respond(to: bench.request())
-            _ = try await pipeline.purge(try bench.request().source)
+            _ = try await pipeline.purge(.source(try bench.request().source))
             let anew = try await pipeline.respond(to: bench.request())
             #expect(anew.outcome == .rendered)
         }

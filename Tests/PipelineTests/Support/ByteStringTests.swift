@@ -39,13 +39,13 @@ import Variants
             let memory = MemoryTier(MemoryBudgets(originals: 1_000_000, variants: 1_000_000))
             for (seed, source) in ["file:/" + one, "file:/" + other].enumerated() {
                 let body = bytes(90, seed: seed)
-                #expect(memory.storeOriginal(record(source, body), content: .bytes(body), generation: 0))
+                #expect(memory.storeOriginal(record(source, body), content: .bytes(body), generation: PurgeMark(0)))
             }
             func found(_ name: String) -> [[UInt8]] {
                 memory.records(source: "file:/" + name).map { Array($0.source.utf8) }
             }
             #expect(found(one) == [Array("file:/\(one)".utf8)] && found(other) == [Array("file:/\(other)".utf8)])
-            let all = PurgeSelection(matching: SourceSelection(prefixes: ["file:/"]), mode: .soft)
+            let all = EntrySelection(matching: SourceSelection(prefixes: ["file:/"]), mode: .soft)
             let soft = memory.purge(all)
             #expect(soft.sources == 2 && soft.records == 2)
             #expect(memory.sources { _ in true }.count == 2)
@@ -78,11 +78,11 @@ import Variants
 
     @Test func `what waits for the disk is found under its own name`() async throws {
         for (one, other) in Self.pairs {
-            let waiting = WaitingEntries(originals: PurgeCount(), variants: PurgeCount())
+            let waiting = WaitingEntries(SharedJournal())
             let new = record("file:/" + one, bytes(9, seed: 1))
             let end = waiting.add(
                 .record(new, selecting: [:]), under: .records(source: ByteString(new.source)), of: new.source,
-                generation: 0)
+                mark: PurgeMark(0))
             #expect(waiting.records(of: "file:/" + one).applied(to: []).count == 1)
             #expect(waiting.records(of: "file:/" + other).applied(to: []).isEmpty)
             end()

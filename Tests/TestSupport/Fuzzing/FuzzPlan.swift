@@ -1,16 +1,16 @@
 import Glibc
 
-/// What `scripts/fuzz` requests through the environment; without it, each target gets a few hundred inputs.
+/// The parameters that `scripts/fuzz` passes in the environment. Without them, each target gets a few hundred inputs.
 public struct FuzzPlan: Sendable {
-    /// `FUZZ_TARGET`: the one target to run; nil runs all.
+    /// `FUZZ_TARGET`: the target to run; nil to run all targets.
     public var target: String?
-    /// `FUZZ_SECONDS`: how long each target runs; nil to stop after `count` inputs.
+    /// `FUZZ_SECONDS`: how long each target runs, in seconds; nil to stop after `count` inputs.
     public var seconds: Double?
-    /// `FUZZ_COUNT`: inputs per target if no time is given; nil for the target's default.
+    /// `FUZZ_COUNT`: the number of inputs per target if no time is given; nil to use the target's default.
     public var count: Int?
-    /// `FUZZ_SEED`: 1 unless given. Input `n` of a target depends only on this and on `n`.
+    /// `FUZZ_SEED`: the seed, 1 by default. Input `n` of a target depends only on the seed and `n`.
     public var seed: UInt64
-    /// `FUZZ_INPUT`: a file to try instead of generated inputs.
+    /// `FUZZ_INPUT`: a file that is used instead of generated inputs.
     public var input: String?
 
     public static let current = FuzzPlan()
@@ -24,10 +24,10 @@ public struct FuzzPlan: Sendable {
         input = value("FUZZ_INPUT")
     }
 
-    /// Whether a target is among those to run.
+    /// Whether the plan includes a target.
     public func includes(_ name: String) -> Bool { target == nil || target == name }
 
-    /// A file's bytes; nil if it cannot be read.
+    /// Returns the bytes of a file, or nil if it cannot be read.
     public static func contents(_ path: String) -> [UInt8]? { FuzzFiles.read(path) }
 
     /// Saves an input that revealed a problem and returns its path.
@@ -52,7 +52,7 @@ enum FuzzFiles {
         return bytes
     }
 
-    /// The contents of the files of `fuzz/corpus/NAME`, sorted by name.
+    /// Returns the contents of the files in `fuzz/corpus/NAME`, sorted by name.
     static func corpus(_ name: String) -> [[UInt8]] {
         let path = FuzzPlan.root + "/fuzz/corpus/" + name
         guard let folder = opendir(path) else { return [] }
@@ -68,7 +68,7 @@ enum FuzzFiles {
     }
 }
 
-/// The current input, in `.build/fuzz/NAME.input`; the file remains if the input crashes the process.
+/// The current input, in `.build/fuzz/NAME.input`. The file remains if the input crashes the process.
 final class FuzzInputFile {
     let path: String
     private let file: Int32

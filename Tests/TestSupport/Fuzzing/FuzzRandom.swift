@@ -1,4 +1,5 @@
-/// Repeatable pseudorandom numbers (SplitMix64, Steele, Lea and Flood 2014): equal seeds give equal inputs.
+/// A reproducible pseudorandom number generator (SplitMix64, Steele, Lea and Flood 2014). Equal seeds produce equal
+/// inputs.
 public struct FuzzRandom: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
@@ -12,6 +13,6 @@ public struct FuzzRandom: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to but excluding `limit`; 0 if `limit` is 1 or less.
+    /// Returns a number from 0 up to but excluding `limit`. Returns 0 if `limit` is 1 or less.
     public mutating func below(_ limit: Int) -> Int { limit > 1 ? Int.random(in: 0..<limit, using: &self) : 0 }
 }

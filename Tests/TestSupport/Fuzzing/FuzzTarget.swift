@@ -1,8 +1,8 @@
 import Glibc
 
-/// A parser to be fed almost valid bytes. No parser may trap; `check` adds the parser's own rules.
+/// A parser that is tested with almost valid bytes. No parser may trap. `check` adds requirements of the parser.
 public struct FuzzTarget: Sendable, CustomStringConvertible {
-    /// The target's name for `scripts/fuzz`; its seeds are in `fuzz/corpus/NAME`.
+    /// The target's name for `scripts/fuzz`. The target's seeds are in `fuzz/corpus/NAME`.
     public let name: String
     private let seeds: [[UInt8]]
     private let words: [String]
@@ -10,10 +10,10 @@ public struct FuzzTarget: Sendable, CustomStringConvertible {
     private let check: @Sendable ([UInt8]) -> String?
 
     /// - Parameters:
-    ///   - seeds: examples made by code, in addition to those in the corpus.
-    ///   - words: byte sequences that have a meaning to the parser.
-    ///   - limit: length of the longest input in bytes.
-    ///   - check: returns the problem that an input reveals; nil if there is none.
+    ///   - seeds: Examples in addition to the corpus.
+    ///   - words: Byte sequences that have a meaning for the parser.
+    ///   - limit: The maximum length of an input, in bytes.
+    ///   - check: Returns the problem that an input reveals, or nil if the parser handled it correctly.
     public init(
         _ name: String, seeds: [[UInt8]] = [], words: [String] = [], limit: Int = 4096,
         check: @escaping @Sendable ([UInt8]) -> String?
@@ -27,13 +27,14 @@ public struct FuzzTarget: Sendable, CustomStringConvertible {
 
     public var description: String { name }
 
-    /// The number of inputs if the plan sets none; all tests together then take about a second for them.
+    /// The number of inputs if the plan specifies none. All tests together then take about one second for them.
     private static let usualCount = 300
-    /// The most CPU seconds an input may take. Checked only for timed runs and single inputs; repeated if exceeded.
+    /// The maximum CPU time per input, in seconds. Checked only in timed runs and for single inputs. An input that
+    /// exceeds the limit is repeated.
     private static let longest = 0.1
 
-    /// Runs the target according to the plan. Returns the problem and the file that reproduces it; nil if none was
-    /// found.
+    /// Runs the target according to the plan. Returns the problem and the file that reproduces it, or nil if no problem
+    /// was found.
     public func run(_ plan: FuzzPlan = .current) -> String? {
         guard plan.includes(name) else { return nil }
         if let path = plan.input {
@@ -81,10 +82,10 @@ public struct FuzzTarget: Sendable, CustomStringConvertible {
 }
 
 extension [UInt8] {
-    /// The bytes as text, with replacement characters for invalid UTF-8.
+    /// The bytes as a string, with replacement characters for invalid UTF-8.
     public var fuzzText: String { String(decoding: self, as: UTF8.self) }
 
-    /// The lines of the text.
+    /// The lines of the string.
     public var fuzzLines: [String] {
         split(separator: 0x0A, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }
     }

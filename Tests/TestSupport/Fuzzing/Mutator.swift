@@ -1,22 +1,22 @@
-/// Turns valid input of a parser into almost valid input.
+/// Turns valid parser input into almost valid input.
 ///
-/// It gets no feedback from the parser, so the seeds and the dictionary have to cover what matters.
+/// The mutator gets no feedback from the parser, so the seeds and the dictionary must cover the important cases.
 public struct Mutator: Sendable {
     private let seeds: [[UInt8]]
     private let words: [[UInt8]]
     private let limit: Int
 
     /// - Parameters:
-    ///   - seeds: examples, always in the same order.
-    ///   - words: meaningful byte sequences, which are inserted into inputs or overwrite parts of them.
-    ///   - limit: length of the longest input in bytes.
+    ///   - seeds: Examples, always in the same order.
+    ///   - words: Meaningful byte sequences, which are inserted into inputs or overwrite parts of them.
+    ///   - limit: The maximum length of an input, in bytes.
     public init(seeds: [[UInt8]], words: [[UInt8]] = [], limit: Int) {
         self.seeds = seeds.isEmpty ? [[]] : seeds
         self.words = words.isEmpty ? [[0], [0xFF]] : words
         self.limit = limit
     }
 
-    /// An input; one in sixteen is an unchanged seed, the others have one to eight changes.
+    /// Returns an input. One in sixteen inputs is an unchanged seed. The others have one to eight changes.
     public func input(_ random: inout FuzzRandom) -> [UInt8] {
         var bytes = seeds[random.below(seeds.count)]
         guard random.below(16) > 0 else { return bytes }
@@ -24,8 +24,8 @@ public struct Mutator: Sendable {
         return bytes.count > limit ? Array(bytes[..<limit]) : bytes
     }
 
-    /// Makes one change: flips a bit, replaces a byte, writes boundary values, inserts or overwrites with a word, or
-    /// removes, truncates, repeats, splices from another seed or moves a part.
+    /// Makes one change: flips a bit, replaces a byte, writes boundary values, inserts a word or overwrites a part with
+    /// it, or removes, truncates, repeats, moves or splices a part from another seed.
     public func change(_ bytes: inout [UInt8], _ random: inout FuzzRandom) {
         let at = random.below(bytes.count + 1)
         let length = min(bytes.count - at, 1 + random.below(random.below(4) == 0 ? 256 : 8))

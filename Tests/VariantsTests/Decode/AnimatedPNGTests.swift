@@ -47,7 +47,7 @@ import Testing
         let file = Self.animation(still, frame, at: Self.whole)
         #expect(try await RenderSamples.decoded(file) == RenderSamples.decoded(frame))
         let header = try ImageHeader.probe(file)
-        #expect(header == ImageHeader(format: .png, width: 20, height: 10, hasAlpha: bands == 4))
+        #expect(header == ImageHeader(format: .png, encodedWidth: 20, encodedHeight: 10, hasAlpha: bands == 4))
     }
 
     @Test func `a default image that is the first frame is shown, and the header counts both`() async throws {

@@ -16,9 +16,9 @@ import Testing
         ]
     }
 
-    private static func job(_ bytes: [UInt8], _ recipe: String, _ damaged: DamagedOriginals) throws -> RenderJob {
+    private static func job(_ bytes: [UInt8], _ recipe: String, accepts: Bool) throws -> RenderJob {
         var job = try RenderSamples.job(bytes, recipe)
-        job.limits.damaged = damaged
+        job.limits.acceptsDamaged = accepts
         return job
     }
 
@@ -28,11 +28,11 @@ import Testing
             for (name, whole, rows) in try Self.files() {
                 let cut = Array(whole.prefix(whole.count * 6 / 10))
                 for recipe in ["png", "thumbnail:50,png"] {
-                    let error = await DecodedFormatsTests.refusal(renderer, try Self.job(cut, recipe, .refuse))
+                    let error = await DecodedFormatsTests.refusal(renderer, try Self.job(cut, recipe, accepts: false))
                     #expect(error?.code == .undecodable, "\(name) \(recipe)")
-                    let full = try await renderer.render(Self.job(whole, recipe, .accept))
+                    let full = try await renderer.render(Self.job(whole, recipe, accepts: true))
                     #expect(!full.isDamaged)
-                    let part = try await renderer.render(Self.job(cut, recipe, .accept))
+                    let part = try await renderer.render(Self.job(cut, recipe, accepts: true))
                     #expect(
                         part.isDamaged && part.width == full.width && part.height == full.height, "\(name) \(recipe)")
                     guard recipe == "png" else { continue }
@@ -63,7 +63,7 @@ import Testing
         let whole = try RenderFixture.png(image)
         let expected = try await RenderSamples.decoded(whole).pixels
         let file = Array(whole.prefix(whole.count * 6 / 10))
-        let variant = try await RenderFixture.renderer.render(Self.job(file, "png:lossless", .accept))
+        let variant = try await RenderFixture.renderer.render(Self.job(file, "png:lossless", accepts: true))
         #expect(variant.isDamaged && variant.width == width && variant.height == height)
         let found = try await RenderSamples.decoded(variant.bytes).pixels
         let rows = try #require(
@@ -71,18 +71,18 @@ import Testing
         #expect((560...700).contains(rows), "\(rows) rows")
         #expect(found[(rows * width * 4)...].allSatisfy { $0 == 0 })
         #expect(Array(found.prefix(rows * width * 4)) == Array(expected.prefix(rows * width * 4)))
-        let flat = try await RenderFixture.renderer.pixels(Self.job(file, "background:ff0000", .accept))
+        let flat = try await RenderFixture.renderer.pixels(Self.job(file, "background:ff0000", accepts: true))
         #expect(flat.pixels.suffix(4) == [255, 0, 0, 255])
-        let empty = try Self.job(Array(whole.prefix(75)), "png", .accept)
+        let empty = try Self.job(Array(whole.prefix(75)), "png", accepts: true)
         let error = await DecodedFormatsTests.refusal(RenderFixture.renderer, empty)
         #expect(error?.code == .undecodable && error?.message.contains("no row of its pixels") == true)
     }
 
     @Test func `what can be mended is not damaged, and other formats are refused`() async throws {
         let png = try RenderFixture.png(RenderFixture.gradientImage(30, 20))
-        let mended = try await RenderFixture.renderer.render(Self.job(png.dropLast(16) + [], "png", .accept))
+        let mended = try await RenderFixture.renderer.render(Self.job(png.dropLast(16) + [], "png", accepts: true))
         #expect(!mended.isDamaged)
-        let bitmap = try Self.job(HandmadeBMP().file.dropLast(20) + [], "png", .accept)
+        let bitmap = try Self.job(HandmadeBMP().file.dropLast(20) + [], "png", accepts: true)
         #expect(await DecodedFormatsTests.refusal(RenderFixture.renderer, bitmap)?.code == .undecodable)
     }
 
@@ -90,14 +90,14 @@ import Testing
         let (_, whole, _) = try Self.files()[0]
         let cut = Array(whole.prefix(whole.count * 6 / 10))
         let jobs = try ["thumbnail:40,png", "thumbnail:90,png"].map { recipe in
-            var job = try Self.job(cut, recipe, .accept)
+            var job = try Self.job(cut, recipe, accepts: true)
             job.digest = "cut"
             return job
         }
         for job in SharedDecodeTests.sharing(jobs, named: "cut") {
             #expect(try await RenderFixture.renderer.render(job).isDamaged)
         }
-        var job = try Self.job(whole, "overlay:logo,png", .accept)
+        var job = try Self.job(whole, "overlay:logo,png", accepts: true)
         job.masks = [Recipe.overlayKey("logo"): cut]
         #expect(await DecodedFormatsTests.refusal(RenderFixture.renderer, job)?.code == .maskUnavailable)
     }

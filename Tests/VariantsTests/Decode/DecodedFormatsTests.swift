@@ -4,7 +4,7 @@ import Testing
 @testable import Variants
 
 @Suite struct DecodedFormatsTests {
-    private static let careful = InProcessRenderer(threads: 1)
+    private static let careful = InProcessRenderer(maxConcurrentRenders: 1)
 
     private static func picture(_ format: ImageFormat) async throws -> [UInt8] {
         let jpeg = try RenderFixture.jpeg(RenderFixture.gradientImage(60, 40))

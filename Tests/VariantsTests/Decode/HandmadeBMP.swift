@@ -16,7 +16,7 @@ struct HandmadeBMP {
     var used: Int?
     var isTopDown = false
     var profile: [UInt8] = []
-    /// Where the pixels begin as stored; nil for where they do.
+    /// The declared offset of the pixels; nil for the true one.
     var offset: Int?
     /// nil for the lines of `pixel`.
     var data: [UInt8]?
@@ -72,8 +72,8 @@ struct HandmadeBMP {
         }
     }
 
-    /// An icon, or a cursor, of pictures that are bitmaps or PNGs; the directory says that each has 16 × 16 pixels, `bits`
-    /// bits a pixel, and `missing` bytes fewer than it has.
+    /// An icon, or a cursor, of pictures that are bitmaps or PNGs. The directory declares 16 × 16 pixels for each,
+    /// `bits` bits a pixel, and `missing` bytes fewer than it has.
     static func icon(
         _ pictures: [[UInt8]], isCursor: Bool = false, bits: [Int] = [], missing: Int = 0
     ) -> [UInt8] {

@@ -95,7 +95,7 @@ enum HandmadeImages {
         return bytes
     }
 
-    /// The same with offsets and counts of eight bytes.
+    /// A BigTIFF with offsets and counts of eight bytes.
     static func bigTIFF(width: Int, height: Int, pages: Int = 1, bigEndian: Bool = false) -> [UInt8] {
         let number = bigEndian ? big : little
         var bytes = ascii(bigEndian ? "MM" : "II") + number(43, 2) + number(8, 2) + [0, 0] + number(16, 8)
@@ -128,7 +128,7 @@ enum HandmadeImages {
         return box("ftyp", ascii(brand) + [0, 0, 0, 0] + ascii("mif1")) + box("meta", [0, 0, 0, 0] + meta)
     }
 
-    /// A picture with a thumbnail, which is another item with a size of its own.
+    /// A picture with a thumbnail, which is another item with a different size.
     static func heif(width: Int, height: Int, thumbnail: (width: Int, height: Int)) -> [UInt8] {
         let sizes = [thumbnail, (width, height)].map { box("ispe", [0, 0, 0, 0] + big($0.0, 4) + big($0.1, 4)) }
         // Item 8 is the thumbnail, item 7 the picture.
@@ -140,7 +140,7 @@ enum HandmadeImages {
         return box("ftyp", ascii("heic") + [0, 0, 0, 0] + ascii("mif1")) + box("meta", [0, 0, 0, 0] + meta)
     }
 
-    /// One well-formed example of every format the probe parses.
+    /// One well-formed example of every format that the probe parses.
     static let all: [[UInt8]] = [
         jpeg(width: 640, height: 480, scans: 3, extra: segment(0xE1, ascii("Exif\0\0") + exif(6))),
         png(width: 31, height: 17, colour: 6, extra: pngChunk("eXIf", exif(3, bigEndian: false))),

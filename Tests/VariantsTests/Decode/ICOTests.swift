@@ -22,7 +22,8 @@ import Testing
             for isCursor in [false, true] {
                 let file = HandmadeBMP.icon(pictures, isCursor: isCursor)
                 let header = try ImageHeader.probe(file)
-                #expect(header == ImageHeader(format: .ico, width: 300, height: 20, pages: 2, hasAlpha: true))
+                #expect(
+                    header == ImageHeader(format: .ico, encodedWidth: 300, encodedHeight: 20, pages: 2, hasAlpha: true))
                 #expect(header.shownPage == "the largest picture")
                 #expect(try await RenderSamples.decoded(file) == RenderSamples.decoded(large))
             }

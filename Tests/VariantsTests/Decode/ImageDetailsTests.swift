@@ -18,7 +18,7 @@ struct ImageDetailsTests {
         ] as [(String, String, Int, String?)])
     func `colour space, depth and profile are told`(name: String, space: String, depth: Int, profile: String?) throws {
         let details = try details(ProbeSampleTests.read("originals/" + name))
-        #expect(details.colourSpace?.rawValue == space && details.bitDepth == depth)
+        #expect(details.colorSpace == space && details.bitDepth == depth)
         #expect(details.profileName == profile && details.exif == nil)
     }
 
@@ -37,8 +37,8 @@ struct ImageDetailsTests {
             #expect(summary.camera == "Canon EOS R5" && summary.lens == "RF50mm F1.8 STM")
             #expect(summary.exposureTime == 1.0 / 250 && summary.aperture == 2.8 && summary.sensitivity == 400)
             #expect(summary.focalLength == 50 && summary.date == "2024-05-01T12:30:07+02:00")
-            let position = try #require(summary.position)
-            #expect(abs(position.latitude + 33.858417) < 1e-6 && position.longitude == 151.2)
+            let latitude = try #require(summary.latitude)
+            #expect(abs(latitude + 33.858417) < 1e-6 && summary.longitude == 151.2)
         }
     }
 
@@ -78,7 +78,8 @@ struct ImageDetailsTests {
             (.jxl, jxl + box("jumb", ascii("c2pa")), false, false),
         ]
         for (number, file) in files.enumerated() {
-            let details = ImageDetails.read(file.bytes, ImageHeader(format: file.format, width: 8, height: 8))
+            let details = ImageDetails.read(
+                file.bytes, ImageHeader(format: file.format, encodedWidth: 8, encodedHeight: 8))
             #expect(details.hasGainMap == file.map && details.hasContentCredentials == file.credentials, "\(number)")
         }
     }
@@ -91,7 +92,8 @@ struct ImageDetailsTests {
         #expect(try details(file).exif?.camera == "Canon EOS R5")
         // Nothing of it is needed.
         for length in stride(from: 0, to: file.count, by: 7) {
-            _ = ImageDetails.read(Array(file[..<length]), ImageHeader(format: .avif, width: 40, height: 40))
+            _ = ImageDetails.read(
+                Array(file[..<length]), ImageHeader(format: .avif, encodedWidth: 40, encodedHeight: 40))
         }
     }
 
@@ -118,7 +120,7 @@ struct ImageDetailsTests {
             ])
         let summary = block.withUnsafeBytes { EXIFSummary(ByteReader($0)) }
         #expect(summary?.camera == "A\u{1b}[31m" && summary?.exposureTime == nil && summary?.aperture == nil)
-        #expect(summary?.position == nil)
+        #expect(summary?.latitude == nil && summary?.longitude == nil)
         let nothing = camera.block([camera.short(0x0112, 1)])
         #expect(nothing.withUnsafeBytes { EXIFSummary(ByteReader($0)) } == nil)
     }

@@ -82,7 +82,7 @@ import Testing
         let header = try ImageHeader.probe(file)
         #expect(header.format == .jxl && header.hasAlpha && header.orientation == 1 && header.pages == 1)
         #expect([header.width, header.height] == (orientation >= 5 ? [200, 300] : [300, 200]))
-        #expect(Self.details(file).bitDepth == 12 && Self.details(file).colourSpace == .grey)
+        #expect(Self.details(file).bitDepth == 12 && Self.details(file).colorSpace == "grey")
         for length in 2..<(file.count - 4) {
             let error = #expect(throws: RenderError.self) { try ImageHeader.probe(Array(file[..<length])) }
             #expect(error?.code == .undecodable && error?.message.contains("cut short") == true)
@@ -142,7 +142,7 @@ import Testing
         let refused = #expect(throws: RenderError.self) { try job.checkLimits() }
         #expect(refused?.code == .unsupportedFormat && refused?.message.contains("`decoders`") == true)
         job.limits.formats.insert(.jxl)
-        let careful = await DecodedFormatsTests.refusal(InProcessRenderer(threads: 1), job)
+        let careful = await DecodedFormatsTests.refusal(InProcessRenderer(maxConcurrentRenders: 1), job)
         #expect(careful?.code == .unsupportedFormat && careful?.message.contains("render workers only") == true)
         let variant = try await pool.render(job)
         #expect(max(variant.width, variant.height) == 32)
@@ -192,7 +192,7 @@ import Testing
         await pool.shutdown()
     }
 
-    /// The same codestream with an orientation of 6 in its header, which is as our own files have it: not all default, 8
+    /// A copy of the codestream with an orientation of 6 in its header, in the form of our own files: not all default, 8
     /// bits, no extra channels.
     private static func turned(_ file: [UInt8]) -> [UInt8]? {
         func bit(_ at: Int) -> Int { Int(file[at >> 3]) >> (at & 7) & 1 }

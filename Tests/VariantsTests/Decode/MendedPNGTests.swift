@@ -2,7 +2,7 @@ import Testing
 
 @testable import Variants
 
-/// Whole pictures in a damaged wrapper. Chromium shows all of those that are mended.
+/// Whole pictures in a damaged wrapper. Chromium shows all mended ones.
 @Suite struct MendedPNGTests {
     /// A PNG taken apart: everything before its pixels, and the zlib stream.
     private struct Parts {

@@ -1,46 +1,45 @@
 import Glibc
+import TestSupport
 import Testing
 import Variants
 
 /// `ImageHeader.probe` over the files of `samples/`.
 @Suite struct ProbeSampleTests {
-    static let samples =
-        String(#filePath.prefix(#filePath.count - "Tests/VariantsTests/Decode/ProbeSampleTests.swift".count))
-        + "samples/"
+    static let samples = Samples.folder + "/"
 
     static func read(_ name: String) throws -> [UInt8] {
-        let file = try #require(fopen(samples + name, "rb"), "samples/\(name) is missing")
-        defer { fclose(file) }
-        var bytes: [UInt8] = []
-        var part = [UInt8](repeating: 0, count: 1 << 16)
-        while true {
-            let count = fread(&part, 1, part.count, file)
-            if count == 0 { return bytes }
-            bytes += part[..<count]
-        }
+        try #require(ScratchFolder.bytes(at: samples + name), "samples/\(name) is missing")
+    }
+
+    @Test(arguments: 1...8) func `a quarter turn exchanges the edges of the picture as shown`(orientation: Int) {
+        let header = ImageHeader(format: .jpeg, encodedWidth: 30, encodedHeight: 20, orientation: orientation)
+        #expect([header.width, header.height] == (orientation >= 5 ? [20, 30] : [30, 20]))
     }
 
     static let originals: [(String, ImageHeader)] = [
-        ("mountains-12mp.jpg", ImageHeader(format: .jpeg, width: 4000, height: 3000)),
-        ("dusk-2mp.jpg", ImageHeader(format: .jpeg, width: 1920, height: 1080)),
-        ("grey.jpg", ImageHeader(format: .jpeg, width: 640, height: 427)),
-        ("exif-orientation-6.jpg", ImageHeader(format: .jpeg, width: 800, height: 600, orientation: 6)),
-        ("exif-orientation-3.jpg", ImageHeader(format: .jpeg, width: 800, height: 533, orientation: 3)),
-        ("cmyk.jpg", ImageHeader(format: .jpeg, width: 800, height: 600)),
-        ("balloon-alpha.png", ImageHeader(format: .png, width: 480, height: 480, hasAlpha: true)),
-        ("sky-16bit.png", ImageHeader(format: .png, width: 300, height: 200)),
-        ("moon-grey-alpha.png", ImageHeader(format: .png, width: 320, height: 320, hasAlpha: true)),
+        ("mountains-12mp.jpg", ImageHeader(format: .jpeg, encodedWidth: 4000, encodedHeight: 3000)),
+        ("dusk-2mp.jpg", ImageHeader(format: .jpeg, encodedWidth: 1920, encodedHeight: 1080)),
+        ("grey.jpg", ImageHeader(format: .jpeg, encodedWidth: 640, encodedHeight: 427)),
+        ("exif-orientation-6.jpg", ImageHeader(format: .jpeg, encodedWidth: 800, encodedHeight: 600, orientation: 6)),
+        ("exif-orientation-3.jpg", ImageHeader(format: .jpeg, encodedWidth: 800, encodedHeight: 533, orientation: 3)),
+        ("cmyk.jpg", ImageHeader(format: .jpeg, encodedWidth: 800, encodedHeight: 600)),
+        ("balloon-alpha.png", ImageHeader(format: .png, encodedWidth: 480, encodedHeight: 480, hasAlpha: true)),
+        ("sky-16bit.png", ImageHeader(format: .png, encodedWidth: 300, encodedHeight: 200)),
+        ("moon-grey-alpha.png", ImageHeader(format: .png, encodedWidth: 320, encodedHeight: 320, hasAlpha: true)),
         (
             "balloon-palette.png",
-            ImageHeader(format: .png, width: 240, height: 240, hasAlpha: true, hasFewColours: true)
+            ImageHeader(format: .png, encodedWidth: 240, encodedHeight: 240, hasAlpha: true, hasFewColors: true)
         ),
-        ("dusk.webp", ImageHeader(format: .webp, width: 960, height: 540)),
-        ("balloon-lossless.webp", ImageHeader(format: .webp, width: 200, height: 200, hasAlpha: true)),
+        ("dusk.webp", ImageHeader(format: .webp, encodedWidth: 960, encodedHeight: 540)),
+        ("balloon-lossless.webp", ImageHeader(format: .webp, encodedWidth: 200, encodedHeight: 200, hasAlpha: true)),
         // Its encoder sends frames as differences, with alpha.
-        ("balloon.webp", ImageHeader(format: .webp, width: 240, height: 160, pages: 12, hasAlpha: true)),
-        ("balloon.gif", ImageHeader(format: .gif, width: 240, height: 160, pages: 12, hasFewColours: true)),
-        ("meadow.tiff", ImageHeader(format: .tiff, width: 400, height: 300)),
-        ("forest.avif", ImageHeader(format: .avif, width: 800, height: 600)),
+        ("balloon.webp", ImageHeader(format: .webp, encodedWidth: 240, encodedHeight: 160, pages: 12, hasAlpha: true)),
+        (
+            "balloon.gif",
+            ImageHeader(format: .gif, encodedWidth: 240, encodedHeight: 160, pages: 12, hasFewColors: true)
+        ),
+        ("meadow.tiff", ImageHeader(format: .tiff, encodedWidth: 400, encodedHeight: 300)),
+        ("forest.avif", ImageHeader(format: .avif, encodedWidth: 800, encodedHeight: 600)),
     ]
 
     @Test(arguments: originals) func `reads the header of a sample`(_ name: String, _ expected: ImageHeader) throws {

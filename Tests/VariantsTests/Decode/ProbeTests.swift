@@ -14,82 +14,88 @@ import Variants
     static let examples: [Example] = [
         Example(
             testDescription: "JPEG, EXIF, three scans", bytes: Make.all[0],
-            header: ImageHeader(format: .jpeg, width: 640, height: 480, orientation: 6, scans: 3)),
+            header: ImageHeader(format: .jpeg, encodedWidth: 640, encodedHeight: 480, orientation: 6, scans: 3)),
         Example(
             testDescription: "JPEG with a profile in two parts",
             bytes: Make.jpeg(
                 width: 2, height: 1,
                 extra: Make.segment(0xE2, Make.ascii("ICC_PROFILE\0") + [1, 2] + [UInt8](repeating: 9, count: 100))
                     + Make.segment(0xE2, Make.ascii("ICC_PROFILE\0") + [2, 2] + [UInt8](repeating: 9, count: 20))),
-            header: ImageHeader(format: .jpeg, width: 2, height: 1, profileBytes: 120)),
+            header: ImageHeader(format: .jpeg, encodedWidth: 2, encodedHeight: 1, profileBytes: 120)),
         Example(
             testDescription: "JPEG with an orientation out of range",
             bytes: Make.jpeg(width: 2, height: 1, extra: Make.segment(0xE1, Make.ascii("Exif\0\0") + Make.exif(9))),
-            header: ImageHeader(format: .jpeg, width: 2, height: 1)),
+            header: ImageHeader(format: .jpeg, encodedWidth: 2, encodedHeight: 1)),
         Example(
             testDescription: "JPEG behind white space", bytes: Make.ascii("\r\n \t") + Make.jpeg(width: 2, height: 1),
-            header: ImageHeader(format: .jpeg, width: 2, height: 1)),
+            header: ImageHeader(format: .jpeg, encodedWidth: 2, encodedHeight: 1)),
         Example(
             testDescription: "SVG", bytes: Make.ascii("<?xml version='1.0'?><!-- a --><svg xmlns='x'/>"),
-            header: ImageHeader(format: .svg, width: 300, height: 150, hasAlpha: true)),
+            header: ImageHeader(format: .svg, encodedWidth: 300, encodedHeight: 150, hasAlpha: true)),
         Example(
-            testDescription: "BMP", bytes: HandmadeBMP().file, header: ImageHeader(format: .bmp, width: 5, height: 3)),
+            testDescription: "BMP", bytes: HandmadeBMP().file,
+            header: ImageHeader(format: .bmp, encodedWidth: 5, encodedHeight: 3)),
         Example(
             testDescription: "PNG with alpha and EXIF", bytes: Make.all[1],
-            header: ImageHeader(format: .png, width: 31, height: 17, hasAlpha: true, orientation: 3)),
+            header: ImageHeader(format: .png, encodedWidth: 31, encodedHeight: 17, hasAlpha: true, orientation: 3)),
         Example(
             testDescription: "PNG with a transparent colour",
             bytes: Make.png(width: 5, height: 6, colour: 3, extra: Make.pngChunk("tRNS", [0])),
-            header: ImageHeader(format: .png, width: 5, height: 6, hasAlpha: true, hasFewColours: true)),
+            header: ImageHeader(format: .png, encodedWidth: 5, encodedHeight: 6, hasAlpha: true, hasFewColors: true)),
         Example(
             testDescription: "PNG of 60000 × 60000", bytes: Make.png(width: 60000, height: 60000),
-            header: ImageHeader(format: .png, width: 60000, height: 60000)),
+            header: ImageHeader(format: .png, encodedWidth: 60000, encodedHeight: 60000)),
         Example(
             testDescription: "animated WebP", bytes: Make.all[2],
-            header: ImageHeader(format: .webp, width: 9, height: 8, pages: 2, hasAlpha: true, orientation: 8)),
+            header: ImageHeader(
+                format: .webp, encodedWidth: 9, encodedHeight: 8, pages: 2, hasAlpha: true, orientation: 8)),
         Example(
             testDescription: "lossy WebP", bytes: Make.all[3],
-            header: ImageHeader(format: .webp, width: 100, height: 50)),
+            header: ImageHeader(format: .webp, encodedWidth: 100, encodedHeight: 50)),
         Example(
             testDescription: "lossless WebP", bytes: Make.all[4],
-            header: ImageHeader(format: .webp, width: 100, height: 50, hasAlpha: true)),
+            header: ImageHeader(format: .webp, encodedWidth: 100, encodedHeight: 50, hasAlpha: true)),
         Example(
             testDescription: "GIF with a later frame beyond its screen", bytes: Make.all[5],
-            header: ImageHeader(format: .gif, width: 10, height: 10, pages: 2, hasAlpha: true, hasFewColours: true)),
+            header: ImageHeader(
+                format: .gif, encodedWidth: 10, encodedHeight: 10, pages: 2, hasAlpha: true, hasFewColors: true)),
         Example(
             testDescription: "GIF with a first frame beyond its screen",
             bytes: Make.gif(width: 10, height: 10, frames: [(5, 5, 20, 2), (0, 0, 40, 40)]),
-            header: ImageHeader(format: .gif, width: 25, height: 10, pages: 2, hasAlpha: true, hasFewColours: true)),
+            header: ImageHeader(
+                format: .gif, encodedWidth: 25, encodedHeight: 10, pages: 2, hasAlpha: true, hasFewColors: true)),
         Example(
             testDescription: "TIFF with alpha and pages", bytes: Make.all[6],
-            header: ImageHeader(format: .tiff, width: 300, height: 200, pages: 3, hasAlpha: true, orientation: 5)),
+            header: ImageHeader(
+                format: .tiff, encodedWidth: 300, encodedHeight: 200, pages: 3, hasAlpha: true, orientation: 5)),
         Example(
             testDescription: "big-endian TIFF", bytes: Make.all[7],
-            header: ImageHeader(format: .tiff, width: 300, height: 200)),
+            header: ImageHeader(format: .tiff, encodedWidth: 300, encodedHeight: 200)),
         Example(
             testDescription: "TIFF whose directories loop",
             bytes: Make.tiff(width: 3, height: 2, pages: 2, loop: 8),
-            header: ImageHeader(format: .tiff, width: 3, height: 2, pages: 2)),
+            header: ImageHeader(format: .tiff, encodedWidth: 3, encodedHeight: 2, pages: 2)),
         Example(
             testDescription: "AVIF turned by a quarter, with alpha", bytes: Make.all[8],
-            header: ImageHeader(format: .avif, width: 300, height: 400, hasAlpha: true, profileBytes: 12)),
+            header: ImageHeader(format: .avif, encodedWidth: 300, encodedHeight: 400, hasAlpha: true, profileBytes: 12)),
         Example(
             testDescription: "HEIC with a smaller thumbnail",
             bytes: Make.heif(width: 4000, height: 3000, thumbnail: (320, 240)),
-            header: ImageHeader(format: .heif, width: 4000, height: 3000)),
+            header: ImageHeader(format: .heif, encodedWidth: 4000, encodedHeight: 3000)),
         Example(
             testDescription: "HEIC with a larger thumbnail",
             bytes: Make.heif(width: 40, height: 30, thumbnail: (320, 240)),
-            header: ImageHeader(format: .heif, width: 40, height: 30)),
+            header: ImageHeader(format: .heif, encodedWidth: 40, encodedHeight: 30)),
         Example(
             testDescription: "BigTIFF", bytes: Make.all[9],
-            header: ImageHeader(format: .tiff, width: 300, height: 200, pages: 3, hasAlpha: true, orientation: 6)),
+            header: ImageHeader(
+                format: .tiff, encodedWidth: 300, encodedHeight: 200, pages: 3, hasAlpha: true, orientation: 6)),
         Example(
             testDescription: "big-endian BigTIFF", bytes: Make.bigTIFF(width: 3, height: 2, bigEndian: true),
-            header: ImageHeader(format: .tiff, width: 3, height: 2, hasAlpha: true, orientation: 6)),
+            header: ImageHeader(format: .tiff, encodedWidth: 3, encodedHeight: 2, hasAlpha: true, orientation: 6)),
         Example(
             testDescription: "HEIC", bytes: Make.heif(brand: "heic", width: 4000, height: 3000),
-            header: ImageHeader(format: .heif, width: 4000, height: 3000)),
+            header: ImageHeader(format: .heif, encodedWidth: 4000, encodedHeight: 3000)),
     ]
 
     @Test(arguments: [0, 1]) func `JPEG scans behind a length too small to be one are counted, as libjpeg reads them`(

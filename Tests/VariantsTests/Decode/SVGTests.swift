@@ -28,7 +28,7 @@ import Testing
         return [header.width, header.height]
     }
 
-    /// What Chromium has as `naturalWidth` and `naturalHeight`.
+    /// Chromium's `naturalWidth` and `naturalHeight`.
     @Test(
         arguments: [
             ("width='24' height='16'", [24, 16]), ("width='24px' height='16.4'", [24, 16]),
@@ -200,7 +200,7 @@ import Testing
         var usual = job
         usual.limits.formats = RenderLimits().formats
         #expect(await DecodedFormatsTests.refusal(RenderFixture.renderer, usual)?.code == .unsupportedFormat)
-        let careful = await DecodedFormatsTests.refusal(InProcessRenderer(threads: 1), job)
+        let careful = await DecodedFormatsTests.refusal(InProcessRenderer(maxConcurrentRenders: 1), job)
         #expect(careful?.message.contains("render workers only") == true)
     }
 }

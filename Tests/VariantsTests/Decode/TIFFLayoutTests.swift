@@ -246,7 +246,7 @@ import Testing
             for value: UInt8 in [0, 0xFF] {
                 var changed = file
                 changed[at] = value
-                // Whatever it is now, it is decoded or refused.
+                // Whatever the file is now, it is decoded or refused.
                 guard let job = try? RenderSamples.job(changed, "thumbnail:4,png") else { continue }
                 _ = try? await RenderFixture.renderer.render(job)
             }

@@ -62,7 +62,7 @@ struct HandmadeTIFF {
             + directory(at: at)
     }
 
-    /// A picture in one strip. `samples` are those of all pixels, as numbers of `bits` bits.
+    /// A picture in one strip. `samples` has all pixels, as numbers of `bits` bits.
     static func strip(
         _ width: Int, _ height: Int, _ samples: [UInt64], channels: Int, bits: Int, kind: Int, photometric: Int,
         isBigEndian: Bool = false
@@ -216,7 +216,8 @@ struct HandmadeTIFF {
         let whole = file(picture(20, 0, at: 16))
         #expect(try ImageHeader.probe(whole).width == 20)
         #expect(try await tones(whole) == Array(repeating: [200, 200, 200, 255], count: 40))
-        // What cannot be decoded, such as a camera's raw data, and other reduced pictures do not take its place.
+        // Directories that cannot be decoded, such as a camera's raw data, and other reduced pictures do not take its
+        // place.
         for other in [picture(20, 0, at: 16, photometric: 32_803), picture(20, 1, at: 16)] {
             #expect(try ImageHeader.probe(file(other)).width == 4)
             #expect(try await tones(file(other)) == Array(repeating: [10, 10, 10, 255], count: 8))

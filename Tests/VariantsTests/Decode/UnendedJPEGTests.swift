@@ -130,8 +130,8 @@ import Testing
         await pool.shutdown()
     }
 
-    /// What looks at the file before the decoder does must not take longer than the decoder, or uploads that broke off
-    /// keep workers busy until the deadline.
+    /// Our own checks before the decoder must not take longer than the decoder, or truncated uploads keep workers busy
+    /// until the deadline.
     @Test func `half a large progressive picture is refused long before the deadline`() async throws {
         let bytes = try ProbeSampleTests.read("originals/mountains-12mp.jpg").withUnsafeBytes { original in
             let large = try Decoding.open(original, .jpeg)

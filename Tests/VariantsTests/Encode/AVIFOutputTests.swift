@@ -46,7 +46,7 @@ import Testing
             // libvips hands on EXIF with its prefix.
             #expect(image.blob("exif-data").map { Array($0.suffix(RenderOutputTests.tiff.count)) } == kept.exif)
         }
-        // A profile that is none is ignored.
+        // A malformed profile is ignored.
         #expect(try await RenderSamples.decoded(file) == RenderSamples.decoded(plain))
     }
 

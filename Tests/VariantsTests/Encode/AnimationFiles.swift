@@ -12,7 +12,7 @@ struct HandmadeAnimation {
         var height: Int
         /// Milliseconds.
         var delay: Int
-        /// What happens after it was shown.
+        /// The disposal after the frame was shown.
         var disposal = Disposal.keep
         /// Row by row; alpha 0 or 255.
         var pixels: [[UInt8]]
@@ -25,7 +25,7 @@ struct HandmadeAnimation {
     var loops = 0
     var frames: [Frame]
 
-    /// What is seen while each frame is shown (GIF89a §23, RFC 9649 §2.7.2).
+    /// The visible picture during each frame (GIF89a §23, RFC 9649 §2.7.2).
     var composed: [PixelBuffer] {
         var canvas = [UInt8](repeating: 0, count: width * height * 4)
         return frames.map { frame in
@@ -49,7 +49,7 @@ struct HandmadeAnimation {
         }
     }
 
-    /// A GIF with a colour table of its own for every frame, at most 255 colours each.
+    /// A GIF with a separate color table for every frame, at most 255 colors each.
     var gif: [UInt8] {
         let little = HandmadeImages.little
         var bytes = HandmadeImages.ascii("GIF89a") + little(width, 2) + little(height, 2) + [0, 0, 0]
@@ -121,7 +121,7 @@ struct HandmadeAnimation {
     }
 }
 
-/// What an animation's bytes say of time.
+/// The times in an animation's bytes.
 struct AnimationTimes: Equatable {
     var delays: [Int]
     /// Times played, 0 for ever.
@@ -172,7 +172,7 @@ struct AnimationTimes: Equatable {
 }
 
 extension RenderSamples {
-    /// What an animation shows at the beginning of each of `delays`: encoders let a frame stay where nothing changes.
+    /// The visible picture at the beginning of each of `delays`: encoders keep a frame if it does not change.
     static func shown(_ bytes: [UInt8], delays: [Int]) throws -> [PixelBuffer] {
         let pictures = try frames(bytes)
         let times = try pictures.count == 1 ? [delays.reduce(0, +)] : AnimationTimes(bytes).delays
@@ -195,11 +195,11 @@ extension RenderSamples {
         return try bytes.withUnsafeBytes { buffer in
             let image = try Decoding.open(buffer, header.format, frames: header.pages).withAlpha()
             let pixels = try image.computed(RenderControl()).array
-            let size = header.width * header.height * 4
+            let size = header.encodedWidth * header.encodedHeight * 4
             #expect(pixels.count == size * header.pages)
             return (0..<header.pages).map { index in
                 PixelBuffer(
-                    width: header.width, height: header.height,
+                    width: header.encodedWidth, height: header.encodedHeight,
                     pixels: Array(pixels[(index * size)..<((index + 1) * size)]))
             }
         }

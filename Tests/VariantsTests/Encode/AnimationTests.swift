@@ -224,7 +224,7 @@ import Testing
         }
     }
 
-    /// Frames without holes, none of which names a transparent colour.
+    /// Frames without holes and without a transparent color.
     private static func opaque(
         _ places: [(x: Int, y: Int, width: Int, height: Int, disposal: HandmadeAnimation.Disposal)],
         _ colour: (Int, Int) -> [UInt8]

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Variants
 
-/// What the look at the finished pixels decides: losslessness, chroma, palettes.
+/// Decisions by the finished pixels: losslessness, chroma, palettes.
 @Suite struct DrawnPictureTests {
     /// Strokes of one colour on another, three pixels wide.
     private static func strokes(_ x: Int, _ y: Int, _ ink: [UInt8], on paper: [UInt8]) -> [UInt8] {
@@ -221,7 +221,7 @@ import Testing
 
     @Test func `a PNG of few colours gives PNGs with a palette, unless lossless is asked for`() async throws {
         let (palette, plain) = (try Self.lines(600, 400, hasPalette: true), try Self.lines(600, 400, hasPalette: false))
-        #expect(try ImageHeader.probe(palette).hasFewColours && !ImageHeader.probe(plain).hasFewColours)
+        #expect(try ImageHeader.probe(palette).hasFewColors && !ImageHeader.probe(plain).hasFewColors)
         func type(_ png: [UInt8]) -> UInt8 { png[25] }
         for recipe in ["thumbnail:250,png", "thumbnail:250", "thumbnail:250,original:progressive"] {
             #expect(try await type(render(palette, recipe)) == 3)
@@ -260,12 +260,12 @@ import Testing
             ("sky-16bit.png", false),
             ("balloon-lossless.webp", false), ("dusk-2mp.jpg", false),
         ] {
-            #expect(try ImageHeader.probe(ProbeSampleTests.read("originals/" + name)).hasFewColours == few, "\(name)")
+            #expect(try ImageHeader.probe(ProbeSampleTests.read("originals/" + name)).hasFewColors == few, "\(name)")
         }
         let bits = try VipsCall(
             "pngsave_buffer",
             ["in": .image(RenderFixture.image(9, 9, bands: 1) { x, _ in [x > 4 ? 255 : 0] }), "bitdepth": 1]
         ).bytes()
-        #expect(try ImageHeader.probe(bits).hasFewColours && bits[24] == 1)
+        #expect(try ImageHeader.probe(bits).hasFewColors && bits[24] == 1)
     }
 }

@@ -3,7 +3,7 @@ import Testing
 @testable import Variants
 
 @Suite struct EffortTests {
-    private static let header = ImageHeader(format: .jpeg, width: 600, height: 400)
+    private static let header = ImageHeader(format: .jpeg, encodedWidth: 600, encodedHeight: 400)
 
     private func output(_ recipe: String, _ effort: RenderEffort = .quick) throws -> ResolvedOutput {
         try Recipe(recipe).resolvedOutput(for: Self.header, effort: effort)
@@ -55,9 +55,9 @@ import Testing
     }
 
     @Test func `an effort that exceeds the deadline is a clear error`() async throws {
-        // Only a worker can be killed in other encoders; WebP's stops by itself.
+        // Other encoders can only be stopped by killing their worker; WebP's polls for stops.
         var job = try RenderSamples.job("mountains-12mp.jpg", "thumbnail:2000,webp:90:effort=9")
-        job.limits.encodeSeconds = 0.2
+        job.limits.encodeTimeout = .seconds(0.2)
         do throws(RenderError) {
             _ = try await RenderFixture.renderer.render(job)
             Issue.record("it was in time")

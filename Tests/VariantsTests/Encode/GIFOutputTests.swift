@@ -40,7 +40,7 @@ import Testing
             let error = #expect(throws: RecipeError.self) { try Recipe("gif:keep=\(list)") }
             #expect(error?.description.contains("expected `keep=copyright+position+xmp`") == true)
         }
-        let header = ImageHeader(format: .gif, width: 4, height: 4)
+        let header = ImageHeader(format: .gif, encodedWidth: 4, encodedHeight: 4)
         #expect(try Recipe("original:keep=exif+xmp").resolvedOutput(for: header).keep == .xmp)
     }
 }

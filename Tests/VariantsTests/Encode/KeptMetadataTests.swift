@@ -3,7 +3,7 @@ import Testing
 
 @testable import Variants
 
-/// What an output keeps of EXIF and XMP describes the output.
+/// Kept EXIF and XMP describe the output.
 @Suite struct KeptMetadataTests {
     private static let thumbnail: [UInt8] = {
         let start: [UInt8] = [0xFF, 0xD8, 0xFF, 0xDB, 0, 4, 1, 2, 0xFF, 0xDA, 0, 2]
@@ -259,7 +259,7 @@ import Testing
             _ = KeptBlobs.xmp(Array((spaces + String(repeating: part, count: 4000)).utf8), isUpright: true)
         }
         let whole = Self.exif(isBigEndian: true)
-        // Directories that refer to each other, and entries whose tags are all the same.
+        // Directories that refer to each other, and entries with equal tags.
         let entry: [UInt8] = [0x92, 0x14, 0, 7, 0, 0, 0xFF, 0xFF, 0, 0, 0, 8]
         var many: [UInt8] = Array(whole[..<8]) + [0xFF, 0xFF]
         for _ in 0..<65_535 { many += entry }

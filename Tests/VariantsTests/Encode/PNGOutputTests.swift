@@ -19,7 +19,7 @@ import Testing
         return (try PNGOutput(job: job).encode(pixels, quality: 100), pixels)
     }
 
-    /// The pixels through libvips' loader, as RGBA; those of the encoder's input with the unseen ones black.
+    /// The pixels through libvips' loader, as RGBA; the encoder's input with black invisible pixels.
     private func check(_ png: [UInt8], _ pixels: EncodablePixels) async throws {
         let header = try ImageHeader.probe(png)
         #expect(header.width == pixels.width && header.height == pixels.height)

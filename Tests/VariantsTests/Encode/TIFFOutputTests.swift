@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test func `a TIFF original stays one only if the recipe says so`() throws {
-        let header = ImageHeader(format: .tiff, width: 40, height: 30)
+        let header = ImageHeader(format: .tiff, encodedWidth: 40, encodedHeight: 30)
         for (recipe, format) in [("original", ImageFormat.jpeg), ("", .jpeg), ("circle", .png), ("tiff", .tiff)] {
             #expect(try Recipe(recipe).resolvedOutput(for: header).format == format)
         }

@@ -18,7 +18,7 @@ import Testing
                 == AnimationTests.visible(RenderSamples.decoded(png)))
     }
 
-    /// A shape's alpha and a gradient's are told apart; either is kept exactly.
+    /// A shape's alpha and a gradient's are distinguished; either is kept exactly.
     @Test func `alpha of a mask is stored as it is, that of a gradient is predicted where that is smaller`()
         async throws
     {

@@ -24,11 +24,10 @@ extension VariantsFuzzTests {
             guard (1...8).contains(header.orientation) else { return "an orientation of \(header.orientation)" }
             guard header.pages >= 1, header.scans >= 1, header.profileBytes >= 0 else { return "counts of \(header)" }
             let details = ImageDetails.read(bytes, header)
-            if let place = details.exif?.position {
-                guard (-90...90).contains(place.latitude), (-180...180).contains(place.longitude) else {
-                    return "a position of \(place)"
-                }
-            }
+            let (latitude, longitude) = (details.exif?.latitude, details.exif?.longitude)
+            guard (-90...90).contains(latitude ?? 0), (-180...180).contains(longitude ?? 0),
+                (latitude == nil) == (longitude == nil)
+            else { return "a position of \(latitude ?? 0), \(longitude ?? 0)" }
             bytes.withUnsafeBytes { buffer in
                 let file = ByteReader(buffer)
                 let colour = PNGDecoder.colour(file, hasProfile: false)

@@ -23,7 +23,7 @@ extension VariantsFuzzTests {
         return header.scans == max(1, scans) ? nil : "\(header.scans) scans where there are \(scans)"
     }
 
-    /// Real pictures without EOI, whose scan headers are read.
+    /// Real pictures without EOI, and with scan headers that are read.
     private static let unended: [[UInt8]] = (try? SmallPictures.byFormat().first?.pictures.map { $0.dropLast(2) }) ?? []
 
     /// The markers as jdmarker.c of libjpeg-turbo 2.1 takes them: whatever is no marker is skipped, and a length below 2

@@ -2,19 +2,19 @@ import Testing
 
 @testable import Variants
 
-// Within the suite of the workers, which counts and kills those of the whole process.
+// Within the suite of the workers, which counts and kills the workers of the whole process.
 extension WorkerPoolTests {
     /// Hostile files through render workers: a picture or an error that says what is over which limit, and no worker lost.
     @Suite(.serialized) struct HostileFileTests {
         static func pool(_ environment: [String] = []) -> WorkerPool {
             var configuration = WorkerConfiguration()
-            configuration.count = 1
-            configuration.quarantineSeconds = 0
+            configuration.maxConcurrentRenders = 1
+            configuration.quarantine = .zero
             configuration.environment = environment
             return WorkerPool(configuration)
         }
 
-        /// What a file comes to, from its first byte on, as the pipeline does it.
+        /// A file's result, from its first byte on, in the pipeline's way.
         static func outcome(
             _ bytes: [UInt8], _ recipe: String, _ pool: WorkerPool, seconds: Double = 10
         ) async throws -> Result<RenderedVariant, RenderError> {
@@ -23,14 +23,14 @@ extension WorkerPoolTests {
                 let header = try ImageHeader.probe(bytes)
                 var job = RenderJob(original: bytes, header: header, recipe: recipe, quality: .fast)
                 job.limits.formats = Set(ImageFormat.decodable)
-                job.limits.seconds = seconds
+                job.limits.timeout = .seconds(seconds)
                 return .success(try await pool.render(job))
             } catch {
                 return .failure(error)
             }
         }
 
-        /// What an error may be that is about the file.
+        /// The possible errors about the file.
         static let ordinary: [RenderError.Code] = [
             .notAnImage, .unsupportedFormat, .overLimit, .undecodable, .notApplicable, .overBudget, .encodingFailed,
         ]

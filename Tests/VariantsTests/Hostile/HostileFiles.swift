@@ -6,9 +6,9 @@ import TestSupport
 enum HostileFiles {
     private typealias Make = HandmadeImages
 
-    /// What a file must come to. No file may end a worker.
+    /// A file's expected result. No file may end a worker.
     enum Outcome {
-        /// Refused for a limit, whose setting and value the message has.
+        /// Refused for a limit; the message has its setting and value.
         case over(String, Int)
         /// Refused for more parts than are read, which the message counts.
         case tooMany(String)
@@ -77,7 +77,7 @@ enum HostileFiles {
         return Make.big(data.count, 4) + covered + Make.big(Int(~crc), 4)
     }
 
-    /// A grey 8-bit PNG whose pixels are `zeros` bytes when inflated, which need not fit its size.
+    /// A gray 8-bit PNG with pixels that inflate to `zeros` bytes, which need not fit its size.
     static func png(_ width: Int, _ height: Int, zeros: Int? = nil, extra: [UInt8] = []) -> [UInt8] {
         let needed = (width + 1) * height
         // The next number that `zlib` can write; decoders leave what is too much.
@@ -93,7 +93,7 @@ enum HostileFiles {
         return Array(bytes[..<2]) + extra + bytes[2...]
     }
 
-    /// The same progressive, its last scan written again and again.
+    /// A progressive version of the file, with its last scan written again and again.
     static func scans(_ count: Int, between: [UInt8] = []) throws -> [UInt8] {
         let image = try RenderFixture.gradientImage(64, 64)
         let bytes = try VipsCall("jpegsave_buffer", ["in": .image(image), "interlace": true]).bytes()

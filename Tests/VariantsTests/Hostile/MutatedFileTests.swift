@@ -3,7 +3,7 @@ import Testing
 
 @testable import Variants
 
-// Within the suite of the workers, which counts and kills those of the whole process.
+// Within the suite of the workers, which counts and kills the workers of the whole process.
 extension WorkerPoolTests {
     /// Pictures with seeded changes through render workers; `scripts/fuzz render 2000x` renders more of them.
     @Suite struct MutatedFileTests {
@@ -13,7 +13,7 @@ extension WorkerPoolTests {
             "thumbnail:20x20,png", "png", "frames:all,webp", "crop:8x8+3+3,jpeg", "blur:2,png",
         ]
 
-        /// Two workers' memory is filled with different bytes before it is used, so that pixels nobody wrote differ.
+        /// Two workers' memory is filled with different bytes before it is used, so that unwritten pixels differ.
         @Test
         func `changed pictures give the same bytes or the same error in every worker, and the next picture works`()
             async throws
@@ -46,7 +46,7 @@ extension WorkerPoolTests {
                     ]
                     let name = "\(format) \(made - 1) of seed \(plan.seed), `\(recipe)`"
                     if plan.count != nil || plan.seconds != nil {
-                        // Two renders, each of which has its deadline.
+                        // Two renders, each with its deadline.
                         #expect(clock.now - began < .seconds(2 * (RenderLimits().seconds + 1)), "\(name)")
                     }
                     let texts = outcomes.map(Self.text)
@@ -81,7 +81,7 @@ extension WorkerPoolTests {
             }
         }
 
-        /// What has to be equal; of an error its code, since decoders' words may name what differs.
+        /// The part that must be equal; of an error its code, since decoders' messages may name differing values.
         private static func text(_ outcome: Result<RenderedVariant, RenderError>) -> String {
             switch outcome {
             case .success(let variant):

@@ -71,7 +71,7 @@ import Testing
         kept.keep(pixels(5), of: blob, "b")
         #expect(kept.pixels(of: blob, "mask:stretch:30x30") == nil)
         #expect(kept.pixels(of: star, "mask:stretch:30x30") != nil)
-        // What would push out the others is not kept.
+        // A mask that would evict all others is not kept.
         let large = NamedPixels(storage: PixelStorage(byteCount: 1001), size: PixelSize(width: 1001, height: 1))
         kept.keep(large, of: star, "large")
         #expect(kept.pixels(of: star, "large") == nil)

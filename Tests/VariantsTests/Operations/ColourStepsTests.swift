@@ -66,7 +66,7 @@ import Testing
                         ? 255 : tint[band] + (255 - tint[band]) * (luminance - middle) / (255 - middle)
             }
         }
-        // What has the colour's own luminance becomes the colour.
+        // A pixel with the color's own luminance becomes the color.
         let same = StepFixture.picture(2, 2) { _, _ in [UInt8(tint[0]), UInt8(tint[1]), UInt8(tint[2])] }
         #expect(try await StepFixture.render(same, "tint:\(colour)") == same)
     }

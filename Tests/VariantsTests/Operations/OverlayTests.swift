@@ -89,7 +89,7 @@ import Testing
         #expect(StepFixture.worst(result, laid(logo, over: picture, x: x, y: y, opacity: 1)) <= StepFixture.rounding)
     }
 
-    /// Columns and rows of a white overlay on a black picture; nil if there is no white.
+    /// Columns and rows of a white overlay on a black picture; nil without white.
     private func white(
         _ recipe: String, on size: (Int, Int), logo: (Int, Int) = (40, 10)
     ) async throws -> [ClosedRange<Int>]? {

@@ -21,7 +21,7 @@ import Testing
     ) -> (x: Double, y: Double) {
         let (s, c) = (sin(degrees * .pi / 180), cos(degrees * .pi / 180))
         let (dx, dy) = (x - Double(result.width - 1) / 2, y - Double(result.height - 1) / 2)
-        // Clockwise on a screen whose y grows downward: the inverse turns back.
+        // Clockwise on a screen with y growing downward: the inverse turns back.
         return (
             c * dx + s * dy + Double(source.width - 1) / 2, -s * dx + c * dy + Double(source.height - 1) / 2
         )

@@ -18,7 +18,7 @@ enum StepFixture {
         return PixelBuffer(width: width, height: height, pixels: pixels)
     }
 
-    /// The same noise for the same seed; with alpha, a third of the pixels are transparent but coloured.
+    /// Equal noise for equal seeds; with alpha, a third of the pixels are transparent but colored.
     static func noise(_ width: Int, _ height: Int, alpha: Bool = false, seed: UInt64 = 1) -> PixelBuffer {
         var state = seed &* 0x9E37_79B9_7F4A_7C15 | 1
         func next() -> UInt8 {
@@ -34,7 +34,7 @@ enum StepFixture {
         }
     }
 
-    /// As a PNG, without alpha where all of it is opaque.
+    /// The PNG, without alpha if all of it is opaque.
     static func png(_ picture: PixelBuffer) throws -> [UInt8] {
         try VipsLibrary.load()
         let isOpaque = stride(from: 3, to: picture.pixels.count, by: 4).allSatisfy { picture.pixels[$0] == 255 }
@@ -57,7 +57,7 @@ enum StepFixture {
         try await RenderFixture.renderer.pixels(job(picture, recipe, masks: masks))
     }
 
-    /// The code a render fails with, nil where it does not.
+    /// The code of a failed render, nil for a successful one.
     static func failure(
         _ picture: PixelBuffer, _ recipe: String, change: (inout RenderJob) -> Void = { _ in }
     ) async throws -> RenderError.Code? {

@@ -23,7 +23,7 @@ import Testing
         let picture = framed(border, content)
         let result = try await StepFixture.render(picture, recipe)
         guard isCut else {
-            // Nothing but border: the picture stays as it is.
+            // Only border: the picture does not change.
             #expect(result.width == 20 && result.height == 16)
             return
         }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Variants
 
-/// Pictures much of which is cut at 255, and what they share.
+/// Pictures with large areas cut at 255, and the decodes they share.
 @Suite struct CutSquaresTests {
     /// A JPEG of 2496 × 1920 pixels of noise in reds: in `columns` of each 48 they go as far as a byte does, so that a decoder
     /// has to cut many, in the others to two thirds of that.

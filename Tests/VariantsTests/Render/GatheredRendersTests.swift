@@ -25,24 +25,21 @@ import Testing
 
     /// Submits jobs while the renderer's one thread is held, so that they wait together.
     private static func meeting(
-        _ jobs: [RenderJob], meanwhile: ([Task<Result<Int, RenderError>, Never>]) -> Void = { _ in }
+        _ jobs: [RenderJob], on renderer: InProcessRenderer = InProcessRenderer(maxConcurrentRenders: 1),
+        urgent: Int? = nil, meanwhile: ([Task<Result<Int, RenderError>, Never>]) -> Void = { _ in }
     ) async throws -> [Task<Result<Int, RenderError>, Never>] {
-        let renderer = InProcessRenderer(threads: 1)
         let gate = BlockingGate()
         defer { gate.open() }
-        var first = try RenderSamples.job("night-tiny.jpg", "thumbnail:5,png")
-        let bytes = try first.original.bytes()
         let began = Flag()
-        first.original = EncodedBytes(count: bytes.count) {
+        let first = try held(RenderSamples.job("night-tiny.jpg", "thumbnail:5,png")) {
             began.set()
             gate.pass()
-            return bytes
         }
-        let holding = Task { [first] in await outcome(renderer, first) }
+        let holding = Task { await outcome(renderer, first) }
         try await waitWhile { !began.isSet }
         var tasks: [Task<Result<Int, RenderError>, Never>] = []
-        for job in jobs {
-            tasks.append(Task(priority: .medium) { await outcome(renderer, job) })
+        for (index, job) in jobs.enumerated() {
+            tasks.append(Task(priority: index == urgent ? .high : .medium) { await outcome(renderer, job) })
             try await waitWhile { renderer.waiting < tasks.count }
         }
         meanwhile(tasks)
@@ -51,48 +48,33 @@ import Testing
         return tasks
     }
 
-    @Test func `what waits together runs on one thread and decodes once`() async throws {
-        try VipsLibrary.load()
-        let jobs = try Self.jobs("dusk-2mp.jpg")
-        let threads = OwnedThreads(count: 2)
-        let gathered = GatheredRenders(longLimit: 1)
-        let results = Mutex<[(width: Int, decodes: Int)]>([])
-        let gate = BlockingGate()
-        for _ in 0..<2 { threads.submit { gate.pass() } }
-        await withCheckedContinuation { continuation in
-            for job in jobs {
-                gathered.submit(job, RenderWork(job), id: gathered.newID(), to: threads) { job, pictures in
-                    let width = (try? SharedDecodeTests.render(job, pictures))?.width ?? 0
-                    let count = results.withLock { results in
-                        results.append((width, pictures.decodes))
-                        return results.count
-                    }
-                    if count == jobs.count { continuation.resume() }
-                }
-            }
-            gate.open()
+    /// A job that calls `body` when its render begins.
+    private static func held(_ job: RenderJob, _ body: @escaping @Sendable () -> Void) throws -> RenderJob {
+        var job = job
+        let bytes = try job.original.bytes()
+        job.original = EncodedBytes(count: bytes.count) {
+            body()
+            return bytes
         }
+        return job
+    }
+
+    @Test func `what waits together runs on one thread and decodes once`() async throws {
+        let renderer = InProcessRenderer(maxConcurrentRenders: 1)
+        let tasks = try await Self.meeting(Self.jobs("dusk-2mp.jpg"), on: renderer)
+        var widths: [Int] = []
+        for task in tasks { widths.append(try await task.value.get()) }
         // The last is too small to share the decode of so small an original.
-        #expect(results.withLock { $0.map(\.width).sorted() } == [64, 150, 300, 600, 1200])
-        #expect(results.withLock { $0.filter { $0.width != 64 }.map(\.decodes) } == [1, 1, 1, 1])
-        #expect(gathered.waiting == 0)
+        #expect(widths.sorted() == [64, 150, 300, 600, 1200] && renderer.shared == 3)
+        #expect(renderer.waiting == 0)
     }
 
     @Test func `the more urgent is rendered first`() async throws {
-        let threads = OwnedThreads(count: 1)
-        let gathered = GatheredRenders(longLimit: 1)
         let order = Mutex<[Int]>([])
-        let gate = BlockingGate()
-        threads.submit { gate.pass() }
-        for (index, priority) in [TaskPriority.medium, .medium, .high].enumerated() {
-            let job = try RenderSamples.job("night-tiny.jpg", "thumbnail:5,png")
-            let work: GatheredRenders.Work = { _, _ in order.withLock { $0.append(index) } }
-            await Task(priority: priority) {
-                gathered.submit(job, RenderWork(job), id: gathered.newID(), to: threads, work)
-            }.value
+        let jobs = try (0..<3).map { index in
+            try Self.held(WorkerPoolTests.job()) { order.withLock { $0.append(index) } }
         }
-        gate.open()
-        threads.drain()
+        for task in try await Self.meeting(jobs, urgent: 2) { #expect(try await task.value.get() == 30) }
         #expect(order.withLock { $0 } == [2, 0, 1])
     }
 
@@ -122,8 +104,8 @@ import Testing
     @Test func `a deadline and a limit are each render's own`() async throws {
         var jobs = try Self.jobs("meadow-small.jpg", [500, 400, 300, 200, 100].map { "thumbnail:\($0)" })
         // Slow in a debug build beside other tests.
-        for index in jobs.indices { jobs[index].limits.seconds = 100 }
-        jobs[0].limits.seconds = 0
+        for index in jobs.indices { jobs[index].limits.timeout = .seconds(100) }
+        jobs[0].limits.timeout = .seconds(0)
         jobs[1].limits.outputEdge = 10
         let tasks = try await Self.meeting(jobs)
         var codes: [RenderError.Code?] = []
@@ -134,7 +116,7 @@ import Testing
     }
 
     @Test func `a short render does not wait for long ones`() async throws {
-        let renderer = InProcessRenderer(threads: 2)
+        let renderer = InProcessRenderer(maxConcurrentRenders: 2)
         let (long, short) = (try WorkerPoolTests.longJob(), try WorkerPoolTests.job())
         let ended = Flag()
         let tasks = (0..<6).map { _ in
@@ -155,40 +137,34 @@ import Testing
     }
 
     @Test func `a long render that waited begins when the previous one has ended`() async throws {
-        let threads = OwnedThreads(count: 2)
-        let gathered = GatheredRenders(longLimit: 1)
-        let (long, short) = (try WorkerPoolTests.longJob(), try WorkerPoolTests.job())
+        let renderer = InProcessRenderer(maxConcurrentRenders: 2)
         let gate = BlockingGate()
-        let ends = Mutex<[Int]>([])
-        for index in 0..<3 {
-            gathered.submit(long, RenderWork(long), id: UInt64(index), to: threads) { _, _ in
-                if index == 0 { gate.pass() }
-                ends.withLock { $0.append(index) }
+        defer { gate.open() }
+        let begun = Mutex<[Int]>([])
+        let tasks = try (0..<3).map { index in
+            var long = try Self.held(WorkerPoolTests.longJob()) {
+                begun.withLock { $0.append(index) }
+                gate.pass()
             }
+            long.limits.timeout = .seconds(100)
+            return Task { [long] in await Self.outcome(renderer, long) }
         }
-        try await waitWhile { gathered.waiting > 2 }
-        await withCheckedContinuation { continuation in
-            gathered.submit(short, RenderWork(short), id: 9, to: threads) { _, _ in
-                ends.withLock { $0.append(9) }
-                continuation.resume()
-            }
-        }
+        try await waitWhile { renderer.waiting < 2 || begun.withLock { $0.isEmpty } }
+        #expect(try await Self.outcome(renderer, WorkerPoolTests.job()).get() == 30)
+        #expect(begun.withLock { $0.count } == 1 && renderer.waiting == 2)
+        tasks[begun.withLock { $0[0] }].cancel()
         gate.open()
-        threads.drain()
-        #expect(ends.withLock { $0 } == [9, 0, 1, 2] && gathered.waiting == 0)
+        try await waitWhile { begun.withLock { $0.count < 2 } }
+        for task in tasks { task.cancel() }
+        for task in tasks { _ = await task.value }
+        #expect(renderer.waiting == 0)
     }
 
     @Test func `a waiter that becomes more urgent raises what waits`() async throws {
         let order = Mutex<[Int]>([])
         var jobs: [RenderJob] = []
         for index in 0..<4 {
-            var job = try WorkerPoolTests.job()
-            let bytes = try job.original.bytes()
-            job.original = EncodedBytes(count: bytes.count) {
-                order.withLock { $0.append(index) }
-                return bytes
-            }
-            jobs.append(job)
+            jobs.append(try Self.held(WorkerPoolTests.job()) { order.withLock { $0.append(index) } })
         }
         let tasks = try await Self.meeting(jobs) { tasks in tasks[2].escalatePriority(to: .high) }
         for task in tasks { #expect(try await task.value.get() == 30) }

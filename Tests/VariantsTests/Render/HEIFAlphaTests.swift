@@ -3,7 +3,7 @@ import Testing
 
 @testable import Variants
 
-/// Transparency of AVIF and HEIF, a picture of its own in the file.
+/// Transparency of AVIF and HEIF, a separate picture in the file.
 @Suite struct HEIFAlphaTests {
     /// The file with properties of its colours or its alpha added or replaced, and perhaps marked as premultiplied; the old `meta`
     /// becomes `free`.
@@ -77,7 +77,7 @@ import Testing
             let isOpaque = pixels.pixels[at + 3] > 128
             opaque += isOpaque ? 1 : 0
             let colours = pixels.pixels[at] > 128 && pixels.pixels[at + 2] > 128
-            // Colours are lost where it is transparent, unless they are not premultiplied.
+            // Colors are lost in transparent areas, unless they are not premultiplied.
             wrong += colours == isOpaque ? 0 : 1
         }
         return (wrong, opaque)
@@ -159,7 +159,7 @@ import Testing
         let at = try #require((0..<file.count - 14).first { file[$0..<$0 + 14].elementsEqual(wanted) })
         file.replaceSubrange(at..<at + 14, with: entry(file.count + 8, payload.count))
         file += HandmadeImages.box("mdat", payload)
-        // What decodes it.
+        // The decoder of the file.
         let properties = try small.withUnsafeBytes { buffer in
             let meta = try #require(HEIFHeader.child("meta", of: ByteReader(buffer))).part(4)
             let properties = try #require(HEIFHeader.child("iprp", of: meta))

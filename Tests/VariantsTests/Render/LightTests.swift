@@ -2,14 +2,14 @@ import Testing
 
 @testable import Variants
 
-/// What is mixed where pictures shrink, judged by the arithmetic of the mix.
+/// The mix of pixels when pictures shrink, checked against its arithmetic.
 @Suite struct LightTests {
     /// Black lines on white, one in eight columns: few bits a pixel.
     static func lines(_ width: Int = 512) throws -> [UInt8] {
         try RenderFixture.png(RenderFixture.image(width, 64) { x, _ in x % 8 == 3 ? [0, 0, 0] : [255, 255, 255] })
     }
 
-    /// The same lines with noise in the other half: as many bits a pixel as a photograph.
+    /// These lines with noise in the other half: as many bits a pixel as a photograph.
     static func noisyLines() throws -> [UInt8] {
         var state: UInt32 = 1
         return try RenderFixture.png(
@@ -20,7 +20,7 @@ import Testing
             })
     }
 
-    /// The value that lines shrunk to a flat grey have if `linear` of their light is that of the sRGB curve.
+    /// The value of lines shrunk to a flat gray if `linear` of their light follows the sRGB curve.
     static func grey(_ linear: Double) -> Int {
         let light = 7.0 / 8 * LinearLightReference.light(1, linear)
         return Int((255 * LinearLightReference.stored(light, linear)).rounded())
@@ -45,7 +45,7 @@ import Testing
         #expect(abs(noisy - Self.grey(0.9375)) <= 1, "\(noisy)")
     }
 
-    /// The same lines above squares of two pixels in many colours, or above faint noise: about five bits a pixel.
+    /// These lines above squares of two pixels in many colors, or above faint noise: about five bits a pixel.
     private static func undecided(isDrawn: Bool) throws -> [UInt8] {
         var random = SeededGenerator(seed: 9)
         let squares = (0..<64 * 256).map { _ in UInt32.random(in: 0..<1 << 24, using: &random) }

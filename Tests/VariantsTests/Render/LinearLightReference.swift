@@ -2,8 +2,8 @@ import Glibc
 
 @testable import Variants
 
-/// Lanczos with three lobes in doubles, edges repeated; opaque pictures only. Of the light that is added up, the share
-/// `linear` is that of the sRGB curve; the rest is the stored value.
+/// Lanczos with three lobes in doubles, edges repeated; opaque pictures only. The share `linear` of the added light
+/// follows the sRGB curve; the rest is the stored value.
 enum LinearLightReference {
     static func resized(_ source: PixelBuffer, width: Int, height: Int, linear: Double = 1) -> PixelBuffer {
         let curve = (0..<256).map { self.light(Double($0) / 255, linear) }

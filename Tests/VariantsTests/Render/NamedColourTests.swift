@@ -26,7 +26,7 @@ import Testing
     static let adobe = [0.64, 0.33, 0.21, 0.71, 0.15, 0.06]
     static let srgb: (String, [UInt8]) = ("sRGB", [0])
 
-    /// An AVIF or HEIC whose `nclx` names these code points. libheif 1.15 writes AVIF of 8 and 12 bits only.
+    /// An AVIF or HEIC with these code points in its `nclx`. libheif 1.15 writes AVIF of 8 and 12 bits only.
     static func heif(
         _ image: Image, _ primaries: Int, _ transfer: Int, compression: String = "av1", bits: Int = 8
     ) throws -> [UInt8] {
@@ -71,7 +71,7 @@ import Testing
         return encoded(matrix.map { zip($0, light).map(*).reduce(0, +) })
     }
 
-    /// What SMPTE ST 2094-50 makes of grey light in nits whose peak is 1000 nits, as light of sRGB. Above reference white
+    /// Gray light in nits with a peak of 1000 nits after SMPTE ST 2094-50, as light of sRGB. Above reference white
     /// these are points of Chromium 156.
     static let toned: [(nits: Double, light: Double)] = [
         (0, 0), (10, 0.0246), (100, 0.2463), (203, 0.5), (300, 0.6514), (500, 0.807), (1000, 1),
@@ -240,7 +240,7 @@ import Testing
             let r = y + 2 * (1 - matrix.red) * cr / chroma
             let b = y + 2 * (1 - matrix.blue) * cb / chroma
             let g = (y - matrix.red * r - matrix.blue * b) / (1 - matrix.red - matrix.blue)
-            // Matrix 0: green, blue and red are stored as they are.
+            // Matrix 0: green, blue and red are stored unchanged.
             let stored = [coded(coded(cr + 128)), coded(luma), coded(cb + 128)].map {
                 isFull ? $0 / 255 : ($0 - 16) / 219
             }
@@ -354,7 +354,7 @@ import Testing
     }
 
     @Test func `colours of HDR keep their hue, since all three are dimmed alike`() async throws {
-        // Red at reference white beside half of it: one factor of ½, then out of BT.709 as it is.
+        // Red at reference white beside half of it: one factor of ½, then out of BT.709 unchanged.
         let codes = [203.0, 101.5, 101.5].map { Int((Self.pq($0) * 65535).rounded()) }
         let image = try ColourTests.patch(codes, wide: true, interpretation: "rgb16")
         let file = Self.png(try ColourTests.saved(image, "png"), [Self.codes(1, 16, 0, 1)])

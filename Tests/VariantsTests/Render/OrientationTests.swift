@@ -2,7 +2,7 @@ import Testing
 
 @testable import Variants
 
-/// Every container's way of saying how a picture is to be turned gives the same upright picture.
+/// The orientation of every container gives the same upright picture.
 @Suite struct OrientationTests {
     static let width = 24
     static let height = 16
@@ -71,7 +71,7 @@ import Testing
         let off = try await RenderFixture.renderer.pixels(RenderSamples.job(file, "orient:off"))
         #expect((off.width == Self.height) == (orientation >= 5))
 
-        // What is written is upright, and so is EXIF that it keeps.
+        // Outputs are upright, and so is the EXIF that they keep.
         for output in ["jpeg", "png", "webp", "avif"] {
             let variant = try await RenderFixture.renderer.render(RenderSamples.job(file, output + ":keep=exif"))
             #expect(variant.width == Self.width && variant.height == Self.height)

@@ -2,9 +2,9 @@ import Testing
 
 @testable import Variants
 
-/// What lies somewhere in an original lies there in a variant.
+/// Positions in an original and in its variant agree.
 @Suite struct PlaceTests {
-    /// A blob in the middle of an original whose edges are no multiple of what decoders average.
+    /// A blob in the middle of an original with edges that are not multiples of a decoder's squares.
     static let size = PixelSize(width: 1003, height: 807)
 
     static func original(_ format: ImageFormat) async throws -> [UInt8] {
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    /// 1,003 and 807 leave 3 and 7 beyond squares of 8, 3 beyond squares of 4, and 1 beyond those of 2.
+    /// 1,003 and 807 leave 3 and 7 beyond squares of 8, 3 beyond squares of 4, and 1 beyond squares of 2.
     @Test(arguments: RenderQuality.allCases, [100, 200, 480])
     func `the last rows and columns of a JPEG are there`(quality: RenderQuality, edge: Int) async throws {
         let (width, height) = (Self.size.width, Self.size.height)

@@ -44,7 +44,7 @@ import Testing
         return header + [UInt8](repeating: 0, count: 128 - header.count) + index + body
     }
 
-    /// Which intents have a table: AToB0 is the perceptual one, AToB1 the relative one.
+    /// The intents that have a table: AToB0 is the perceptual one, AToB1 the relative one.
     private static let tags = [["A2B0"], ["A2B1"], ["A2B0", "A2B1"]]
 
     @Test(arguments: ["png", "jpeg", "webp", "avif", "tiff"])

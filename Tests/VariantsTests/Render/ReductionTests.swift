@@ -73,7 +73,7 @@ struct ReductionTests {
         let result = try reduced(pixels, width: 32, height: 32, bands: 4, to: PixelSize(width: 4, height: 4))
         for index in 0..<16 {
             #expect(Array(result[(index * 4)..<(index * 4 + 3)]) == [200, 0, 0])
-            // Not 128 alike: at the edges one of the two repeats.
+            // Not equally 128: at the edges one of the two repeats.
             #expect((110...145).contains(result[index * 4 + 3]))
         }
         let nothing = [UInt8](repeating: 0, count: 32 * 32 * 4)
@@ -123,7 +123,7 @@ struct ReductionTests {
         try VipsLibrary.load()
         let (width, height) = (37, 29)
         let bytes = noise(width * height * bands)
-        // As wide as the averages, so that the resampler changes nothing but what it rounds.
+        // With the width of the averages, so that the resampler only rounds.
         let size = Reduction.boxed(PixelSize(width: width, height: height), box)
         let image = try Image(PixelStorage(bytes), width: width, height: height, bands: bands)
             .labelled(bands < 3 ? "b-w" : "srgb")

@@ -14,7 +14,7 @@ import Testing
 
     private typealias Make = HandmadeImages
 
-    /// A JPEG of three components, the first of which has twice the resolution.
+    /// A JPEG of three components. The first has twice the resolution.
     private static func jpeg(_ width: Int, _ height: Int, marker: UInt8, first: [UInt8]) -> [UInt8] {
         let frame = Make.segment(
             marker, [8] + Make.big(height, 2) + Make.big(width, 2) + [3, 1, 0x22, 0, 2, 0x11, 0, 3, 0x11, 0])
@@ -112,7 +112,7 @@ import Testing
         await pool.shutdown()
     }
 
-    // What is said to suffice does: the worker is given no byte more.
+    // The estimate suffices: the worker gets no byte more.
     @Test(arguments: [
         ("jpegsave_buffer", false), ("jpegsave_buffer", true), ("pngsave_buffer", false), ("pngsave_buffer", true),
         ("webpsave_buffer", false), ("webpsave_buffer", true), ("gifsave_buffer", false), ("tiffsave_buffer", false),
@@ -146,7 +146,7 @@ import Testing
         let image = try VipsCall("black", ["width": 20_000, "height": 10_000]).image()
         let bytes = try VipsCall("jpegsave_buffer", ["in": .image(image), "interlace": .bool(isProgressive)]).bytes()
         var job = try Self.job(bytes, "thumbnail:300,jpeg")
-        job.limits.seconds = 100
+        job.limits.timeout = .seconds(100)
         #expect(job.header.heldBytes == (isProgressive ? 400_000_000 : 0))
         let pool = WorkerPool(WorkerPoolTests.configuration())
         let variant = try await pool.render(job)

@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    /// What is seen on a grey page.
+    /// The picture on a gray page.
     static func onGrey(_ picture: PixelBuffer) -> PixelBuffer {
         var result = picture
         for at in stride(from: 0, to: result.pixels.count, by: 4) {
@@ -81,7 +81,7 @@ import Testing
             #expect(image.width == 80 && image.height == 120)
             #expect(image.blob("icc-profile-data") == wanted)
             #expect(image.blob("xmp-data") == Self.xmp)
-            // libvips may write EXIF anew as it reads; the orientation must be upright in any case.
+            // libvips may write EXIF again when it reads; the orientation must be upright in any case.
             #expect(image.has("exif-data"))
         }
         #expect(try ImageHeader.probe(variant.bytes).orientation == 1)

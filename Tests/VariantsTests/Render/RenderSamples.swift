@@ -22,7 +22,7 @@ enum RenderSamples {
         try await RenderFixture.renderer.pixels(job(name, recipe, quality: quality))
     }
 
-    /// Pixels of encoded bytes, as they are.
+    /// Pixels of encoded bytes, unchanged.
     static func decoded(_ bytes: [UInt8]) async throws -> PixelBuffer {
         try await RenderFixture.renderer.pixels(job(bytes, "orient:off"))
     }
@@ -31,7 +31,7 @@ enum RenderSamples {
         FileManager.default.isExecutableFile(atPath: "/usr/bin/" + $0)
     }
 
-    /// What a command of libvips writes into a PNG; `OUT` among the arguments stands for its path.
+    /// The PNG that a command of libvips writes; `OUT` among the arguments is replaced by its path.
     static func output(of command: String, _ arguments: String...) async throws -> PixelBuffer {
         let out = NSTemporaryDirectory() + "render-test-\(UInt64.random(in: 0 ... .max)).png"
         defer { try? FileManager.default.removeItem(atPath: out) }

@@ -6,7 +6,7 @@ import Testing
     private static func work(
         _ recipe: String, _ format: ImageFormat = .jpeg, width: Int = 4000, height: Int = 3000, pages: Int = 1
     ) throws -> RenderWork {
-        var header = ImageHeader(format: format, width: width, height: height)
+        var header = ImageHeader(format: format, encodedWidth: width, encodedHeight: height)
         header.pages = pages
         return RenderWork(RenderJob(original: [], header: header, recipe: try Recipe(recipe)))
     }
@@ -46,7 +46,7 @@ import Testing
     func `what should take longer than it may is refused by its header`(
         format: ImageFormat, scans: Int, edge: Int, words: String?
     ) throws {
-        let header = ImageHeader(format: format, width: edge, height: edge, scans: scans)
+        let header = ImageHeader(format: format, encodedWidth: edge, encodedHeight: edge, scans: scans)
         var job = RenderJob(original: [], header: header, recipe: try Recipe("thumbnail:300"))
         job.limits.pixels = 1_000_000_000
         do throws(RenderError) {
@@ -56,17 +56,17 @@ import Testing
             #expect(error.code == .overLimit && error.message.contains(words ?? "no error"), "\(error.message)")
             #expect(error.message.contains("limits.seconds = 10"))
         }
-        job.limits.seconds = 60
+        job.limits.timeout = .seconds(60)
         try job.checkLimits()
         // A small picture is stopped when its time is over.
-        job.header.width = 100
-        job.limits.seconds = 0
+        job.header.encodedWidth = 100
+        job.limits.timeout = .seconds(0)
         try job.checkLimits()
     }
 
-    @Test func `drawings are long, and so is a file far larger than its pixels`() throws {
+    @Test func `drawings, a file far larger than its pixels and thousands of pages are long`() throws {
         func isLong(_ format: ImageFormat, bytes: Int, pages: Int = 1) throws -> Bool {
-            let header = ImageHeader(format: format, width: 64, height: 64, pages: pages)
+            let header = ImageHeader(format: format, encodedWidth: 64, encodedHeight: 64, pages: pages)
             let original = EncodedBytes(count: bytes, read: { nil })
             let output = ResolvedOutput(format: .jpeg)
             let recipe = try Recipe("thumbnail:20")
@@ -76,6 +76,7 @@ import Testing
         #expect(try isLong(.svg, bytes: 100) && !isLong(.png, bytes: 100))
         #expect(try isLong(.jpeg, bytes: 400_000) && !isLong(.jpeg, bytes: 300_000))
         #expect(try !isLong(.gif, bytes: 400_000, pages: 30))
+        #expect(try isLong(.webp, bytes: 400_000, pages: 5000) && !isLong(.webp, bytes: 400_000, pages: 1000))
         // Such a file does not change the estimates for others.
         var costs = RenderCosts()
         var work = try Self.work("thumbnail:30")
@@ -94,7 +95,8 @@ import Testing
 
     @Test func `pixels for display cost no encoder`() throws {
         let job = RenderJob(
-            original: [], header: ImageHeader(format: .jpeg, width: 4000, height: 3000), recipe: try Recipe("png"))
+            original: [], header: ImageHeader(format: .jpeg, encodedWidth: 4000, encodedHeight: 3000),
+            recipe: try Recipe("png"))
         #expect(RenderWork(job, .pixels).rest < RenderWork(job).rest / 10)
     }
 
@@ -106,7 +108,7 @@ import Testing
         costs.learn(large, milliseconds: 100)
         costs.learn(small, milliseconds: 900)
         #expect(!costs.isLong(large) && costs.isLong(other) && costs.isLong(small))
-        // The same steps, of another picture.
+        // The same steps, for another picture.
         #expect(try costs.isLong(Self.work("thumbnail:1200,webp", width: 4200)))
         for _ in 0..<4 { costs.learn(small, milliseconds: 60) }
         #expect(!costs.isLong(small))
@@ -116,7 +118,7 @@ import Testing
         var costs = RenderCosts()
         let large = try Self.work("blur:2,jpeg", width: 2000, height: 2000)
         #expect(costs.isLong(large))
-        // A picture of so few pixels says nothing about the time that many take.
+        // A picture with so few pixels says nothing about the time for many.
         let tiny = try Self.work("blur:2,jpeg", width: 10, height: 10)
         #expect(tiny.kind == large.kind)
         costs.learn(tiny, milliseconds: 0.01)

@@ -31,7 +31,7 @@ import Testing
         return try job.original.bytes().withUnsafeBytes { try Render(job, $0, control, pictures).variant() }
     }
 
-    /// What a job gives together with others and alone: both, and their mean CIEDE2000.
+    /// The results of a job with others and alone, and their mean CIEDE2000.
     private static func compared(
         _ job: RenderJob, _ pictures: SharedPictures = SharedPictures()
     ) async throws -> (together: RenderedVariant, alone: RenderedVariant, difference: Double) {
@@ -177,7 +177,7 @@ import Testing
         try VipsLibrary.load()
         let pictures = SharedPictures()
         let jobs = try Self.jobs("mountains-12mp.jpg", ["thumbnail:300x300", "thumbnail:299x299"])
-        let costs = try jobs.map { try Self.render($0, pictures).cpuMilliseconds }
+        let costs = try jobs.map { try Self.render($0, pictures).cpuTime }
         // Unsplit, the first would cost nearly everything.
         #expect(costs[1] > costs[0] / 4)
         #expect(pictures.settle() == 0)
@@ -191,7 +191,7 @@ import Testing
         #expect(throws: RenderError.self) { try Self.render(jobs[0], pictures) }
         let stranger = try RenderSamples.job("night-tiny.jpg", "thumbnail:20,png")
         // Less than nothing, if it were.
-        #expect(try Self.render(stranger, pictures).cpuMilliseconds > 0)
+        #expect(try Self.render(stranger, pictures).cpuTime > .zero)
     }
 
     @Test func `pictures of another original are let go of`() throws {

@@ -53,7 +53,7 @@ import Testing
         var left = others
         while let other = left.pop() { #expect(other.job.shared == first.job.shared) }
         #expect(Self.edges(queue) == [30, 60, 50])
-        // What comes now makes the next gathering.
+        // Later renders form the next gathering.
         queue.push(try Waiting(200, of: "b"), id: 9, priority: 5)
         let second = queue.pop()
         let next = try #require(second)

@@ -50,7 +50,7 @@ import Testing
         list.add(original, variant("b"), .crash(.pixels), reason: "two", now: 120, seconds: 60)
         #expect(list.entry(original, variant("c"), now: 179)?.reason == "two")
         #expect(list.entry(original, variant("c"), now: 180) == nil)
-        // What the first recipe did is forgotten by then.
+        // The first recipe's crash is forgotten.
         list.add(original, variant("b"), .crash(.pixels), reason: "two", now: 190, seconds: 60)
         #expect(list.entry(original, variant("c"), now: 191) == nil)
     }

@@ -33,7 +33,8 @@ import Testing
         #expect(grace.killTime(now: grace.firstLook, cpu: 7) == grace.firstLook)
         let heeding = ["jpeg", "png", "webp", "jpeg:progressive", "webp:lossless", "avif", "gif", "jxl", "tiff"].map {
             text in
-            (try? Recipe(text))?.resolvedOutput(for: ImageHeader(format: .jpeg, width: 9, height: 9)).heedsStops
+            (try? Recipe(text))?.resolvedOutput(for: ImageHeader(format: .jpeg, encodedWidth: 9, encodedHeight: 9))
+                .heedsStops
         }
         #expect(heeding == [true, true, true, true, false, false, false, false, false])
     }
@@ -56,7 +57,7 @@ import Testing
         let control = RenderControl()
         let whole = try VipsCall(saver, ["in": .image(image)]).written(control)
         #expect(whole.count > 50_000)
-        // Not told to the image: what fails is the writing.
+        // The image does not learn of the stop: the writing fails.
         control.stop(.cancelled)
         #expect(throws: RenderError.self) { try VipsCall(saver, ["in": .image(image)]).written(control) }
     }

@@ -16,7 +16,7 @@ import Testing
         let text = Array("something failed\n".utf8)
         #expect(write(worker.notes, text, text.count) == text.count)
         #expect(worker.remarks == "something failed")
-        // As the worker itself would: through the same file.
+        // Through the same file, like the worker itself.
         let flood = [UInt8](repeating: 0x61, count: 10_000)
         var total = text.count
         while case let count = write(worker.notes, flood, flood.count), count > 0 { total += count }

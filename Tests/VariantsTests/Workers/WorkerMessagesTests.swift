@@ -6,8 +6,8 @@ import Testing
     static let request = WorkerRequest(
         id: 7, kind: .pixels, count: 123_456,
         header: ImageHeader(
-            format: .avif, width: 4000, height: 3000, pages: 2, hasAlpha: true, orientation: 6, scans: 3,
-            profileBytes: 560, hasFewColours: true, heldBytes: 123_456_789),
+            format: .avif, encodedWidth: 4000, encodedHeight: 3000, pages: 2, hasAlpha: true, orientation: 6, scans: 3,
+            profileBytes: 560, hasFewColors: true, heldBytes: 123_456_789),
         recipe: "thumbnail:300x300,mask:star",
         output: ResolvedOutput(
             format: .jpeg, quality: 71, mayBeLossless: true, maxBytes: 20_000, isProgressive: true, chroma: .half,
@@ -29,9 +29,9 @@ import Testing
         limits.scans = 4
         limits.outputEdge = 5
         limits.profileBytes = 6
-        limits.damaged = .accept
-        limits.seconds = 7.5
-        limits.encodeSeconds = 2.5
+        limits.acceptsDamaged = true
+        limits.timeout = .seconds(7.5)
+        limits.encodeTimeout = .seconds(2.5)
         limits.formats = [.png, .tiff]
         return limits
     }()
@@ -41,7 +41,7 @@ import Testing
             WorkerReply.Ready(
                 revision: "1 libvips", protection: WorkerProtection(bits: 0b101011, landlock: 4), failure: "none",
                 libraries: RenderLibraries(
-                    versions: "libvips-1", libheif: "1.2", written: [.jpeg], read: [.png], files: ["/a", "/b"]))),
+                    libvips: "1", libheif: "1.2", written: [.jpeg], read: [.png], files: ["/a", "/b"]))),
         .finished(
             WorkerReply.Finished(
                 id: 8, count: 15_000, width: 300, height: 200, hasAlpha: true, decode: 1.5, operations: 2, encode: 0,
@@ -52,7 +52,7 @@ import Testing
 
     @Test func `requests, replies and stops arrive as they were sent`() throws {
         #expect(try WorkerRequest(Self.request.bytes) == Self.request)
-        // A limit that is new here has to be in the message, and in this test.
+        // A new limit must be in the message, and in this test.
         #expect(Mirror(reflecting: Self.limits).children.count == 10)
         for reply in Self.replies { #expect(try WorkerReply(reply.bytes) == reply) }
         #expect(try WorkerStop(WorkerStop(id: 5).bytes).id == 5)
@@ -67,6 +67,18 @@ import Testing
         check(Self.request.bytes) { (try? WorkerRequest($0)) != nil }
         check(WorkerStop(id: 5).bytes) { (try? WorkerStop($0)) != nil }
         for reply in Self.replies { check(reply.bytes) { (try? WorkerReply($0)) != nil } }
+    }
+
+    @Test func `texts are cut between characters when they are written, and refused if they are no UTF-8`() throws {
+        func read(_ bytes: [UInt8]) throws -> String? {
+            if case .failed(_, _, let message) = try WorkerReply(bytes) { message } else { nil }
+        }
+        let long = String(repeating: "ä", count: WorkerProtocol.textLimit)
+        let cut = try read(WorkerReply.failed(id: 1, .crashed, message: "x" + long).bytes)
+        #expect(cut == "x" + long.prefix(WorkerProtocol.textLimit / 2 - 1))
+        var bytes = WorkerReply.failed(id: 1, .crashed, message: "abc").bytes
+        bytes[bytes.count - 1] = 0xFF
+        #expect(throws: MessageError("a message that is not text")) { try read(bytes) }
     }
 
     @Test func `bytes that are anything are read or refused, never trapped on`() {
@@ -86,7 +98,7 @@ import Testing
             if let reply = try? WorkerReply(bytes) {
                 accepted += 1
                 if case .finished(let finished) = reply {
-                    // What the pipeline counts with cannot overflow.
+                    // The pipeline's sums cannot overflow.
                     #expect(finished.width * finished.height * 4 >= 4 && finished.cpu.isFinite)
                 }
             }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Variants
 
-/// What renders that wait have to wait for.
+/// The waits of waiting renders.
 extension WorkerPoolTests {
     /// A render of some seconds.
     static func longJob() throws -> RenderJob {
@@ -14,7 +14,7 @@ extension WorkerPoolTests {
     }
 
     @Test func `a short render does not wait for long ones`() async throws {
-        let pool = WorkerPool(Self.configuration { $0.count = 2 })
+        let pool = WorkerPool(Self.configuration { $0.maxConcurrentRenders = 2 })
         let (long, short) = (try Self.longJob(), try Self.job())
         let ended = Flag()
         let tasks = (0..<6).map { _ in
@@ -33,7 +33,7 @@ extension WorkerPoolTests {
     }
 
     @Test func `renders that outlive their estimates leave one worker to short ones`() async throws {
-        let pool = WorkerPool(Self.configuration { $0.count = 2 })
+        let pool = WorkerPool(Self.configuration { $0.maxConcurrentRenders = 2 })
         let unforeseen = try Self.job(.hang)
         let tasks = (0..<5).map { _ in Task { await Self.error(pool, unforeseen) } }
         try await waitWhile { pool.running + pool.waiting < 5 }
@@ -50,7 +50,7 @@ extension WorkerPoolTests {
     }
 
     @Test func `a render that left its worker is made when it may be long`() async throws {
-        let pool = WorkerPool(Self.configuration { $0.count = 2 })
+        let pool = WorkerPool(Self.configuration { $0.maxConcurrentRenders = 2 })
         let holding = Task { await Self.error(pool, try Self.job(.hang)) }
         try await waitWhile { pool.long == 0 }
         let slow = Task { await Self.error(pool, try Self.job(.slow)) }
@@ -75,7 +75,7 @@ extension WorkerPoolTests {
     @Test func `while no other render waits, all workers do long ones`() async throws {
         let pool = WorkerPool(
             Self.configuration {
-                $0.count = 2
+                $0.maxConcurrentRenders = 2
                 $0.longRenders = .max
             })
         let long = try Self.longJob()
@@ -99,7 +99,7 @@ extension WorkerPoolTests {
                 order.withLock { $0.append(index) }
                 return bytes
             }
-            // As a child task, as work that is shared is.
+            // A child task, like shared work.
             tasks.append(
                 Task(priority: .low) { [job] in
                     await withTaskGroup(of: RenderError?.self) { group in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Variants
 
-/// What a failed render keeps from being tried again, and what it does not.
+/// Retries that a failed render prevents, and retries that it permits.
 extension WorkerPoolTests {
     private static func recipes(_ fault: WorkerFault, _ count: Int, seconds: Double = 100) throws -> [RenderJob] {
         try (1...count).map { number in
@@ -27,7 +27,7 @@ extension WorkerPoolTests {
         // The second recipe may try; it crashes a worker too, and then no third one may.
         #expect(await Self.error(pool, jobs[1])?.code == .crashed)
         #expect(await Self.error(pool, jobs[2])?.code == .quarantined)
-        let trying = WorkerPool(Self.configuration { $0.quarantineSeconds = 0 })
+        let trying = WorkerPool(Self.configuration { $0.quarantine = .zero })
         for _ in 0..<2 { #expect(await Self.error(trying, try Self.job(.exit))?.code == .crashed) }
         await pool.shutdown()
         await trying.shutdown()
@@ -62,7 +62,7 @@ extension WorkerPoolTests {
     @Test func `a render whose worker was killed from outside is made by another worker`() async throws {
         let pool = WorkerPool(Self.configuration())
         var job = try Self.job()
-        // Some seconds of work, of which a worker's start is a small part.
+        // Some seconds of work; a worker's start is a small part of them.
         job.recipe = try Recipe("scaled:40,blur:20")
         let slow = job
         let render = Task { await Self.error(pool, slow) }
@@ -116,14 +116,14 @@ extension WorkerPoolTests {
         let pool = WorkerPool(Self.configuration())
         var job = try Self.job(seconds: 0.000_001)
         job.original = EncodedBytes(try RenderFixture.jpeg(RenderFixture.gradientImage(3000, 2000)))
-        job.header = ImageHeader(format: .jpeg, width: 3000, height: 2000)
+        job.header = ImageHeader(format: .jpeg, encodedWidth: 3000, encodedHeight: 2000)
         // Takes seconds, and heeds stops.
         job.recipe = try Recipe("blur:100")
         for _ in 0..<2 { #expect(await Self.error(pool, job)?.code == .deadline) }
         #expect(pool.statistics.refused == 1)
         // The recipe was expected to take that long, so others of this original are tried.
         job.recipe = try Recipe("thumbnail:30")
-        job.limits.seconds = 100
+        job.limits.timeout = .seconds(100)
         #expect(await Self.error(pool, job) == nil)
         await pool.shutdown()
     }

@@ -48,7 +48,7 @@ extension WorkerPoolTests {
     }
 
     @Test func `renders that wait together share a decode, one after another on one worker`() async throws {
-        let pool = WorkerPool(Self.configuration { $0.count = 2 })
+        let pool = WorkerPool(Self.configuration { $0.maxConcurrentRenders = 2 })
         let jobs = try Self.recipes()
         let codes = try await Self.meeting(pool, workers: 2, jobs)
         for code in codes { #expect(await code.value == nil) }
@@ -175,7 +175,7 @@ extension WorkerPoolTests {
         let pool = WorkerPool(Self.configuration())
         let tasks = try await Self.meeting(pool, try Self.recipes(.hang, [30, 20, 16, 12]))
         try await waitWhile { pool.running != 1 || pool.waiting != 3 }
-        // One of the followers, the one at work, then those that follow it.
+        // One of the followers, the one at work, then its followers.
         for (index, left) in [(2, 3), (0, 2), (1, 1), (3, 0)] {
             tasks[index].cancel()
             #expect(await tasks[index].value == .cancelled)

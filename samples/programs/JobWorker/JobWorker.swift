@@ -1,21 +1,21 @@
 import Glibc
 import Pipeline
-import Variants
 
-/// Works through jobs from stdin, four at a time: `job-worker < JOBS`, one `SOURCE RECIPE OUTPUT` a line.
+/// Processes jobs from stdin, four at a time: `job-worker < JOBS`, with one `SOURCE RECIPE OUTPUT` per line.
 ///
-/// A failure that may pass is tried again, at most five times in all. Jobs that stay dead are printed, and make the exit
-/// code 1.
+/// A job that fails with a temporary error is attempted at most five times. Jobs that fail permanently are printed, and
+/// the exit code is then 1.
 @main
 struct JobWorker {
-    // Reading stdin blocks the main thread, and no thread that the jobs need.
+    // Reading stdin blocks the main thread, but not the threads that run the jobs.
     @MainActor static func main() async throws {
         var configuration = PipelineConfiguration()
-        // Origins on this machine, such as the sample one, may be asked too.
+        // Allow origins on this machine, such as the sample origin.
         configuration.fetch.allowPrivateAddresses = .all
-        // The worker tries again itself: the pipeline should not, nor answer the next try with the last failure.
-        configuration.fetch.retries = 0
-        configuration.caching.errorMaxAge = 0
+        // The worker itself retries. The pipeline must neither retry nor return the previous failure for the next
+        // attempt.
+        configuration.fetch.maxRetries = 0
+        configuration.caching.errorMaxAge = .zero
         let pipeline = try ImagePipeline(configuration)
         let dead = await withTaskGroup(of: Bool.self) { group in
             var (started, dead) = (0, 0)
@@ -35,7 +35,7 @@ struct JobWorker {
         exit(dead == 0 ? 0 : 1)
     }
 
-    /// Does one job; returns why it cannot be done, or nil.
+    /// Performs a job. Returns the reason for a failure, or nil if the job succeeded.
     static func work(_ line: String, _ pipeline: ImagePipeline) async -> String? {
         let words = line.split(separator: " ").map(String.init)
         guard words.count == 3 else { return "a job is SOURCE RECIPE OUTPUT" }
@@ -45,9 +45,9 @@ struct JobWorker {
                 return write(try await pipeline.image(for: words[0], recipe: words[1]).bytes, to: words[2])
             } catch {
                 guard error.code.isTransient, tries < 5 else { return error.message }
-                let pause = error.retryAfter.map { .seconds($0) } ?? Duration.milliseconds(125 << tries)
+                let pause = error.retryAfter ?? .milliseconds(125 << tries)
                 tries += 1
-                // It throws only in a task that was cancelled, which these are not.
+                // Sleeping throws only in a cancelled task, and these tasks are never cancelled.
                 try? await Task.sleep(for: pause)
             }
         }

@@ -1,8 +1,7 @@
 import Glibc
 import Pipeline
-import Variants
 
-/// Something that shows pictures: a window, a terminal or a video encoder; in this sample, files.
+/// A consumer that shows pictures, such as a window, a terminal or a video encoder. In this sample, it writes files.
 protocol FrameConsumer {
     mutating func show(_ frame: PixelBuffer) throws
 }
@@ -36,9 +35,9 @@ struct FrameFiles: FrameConsumer {
     }
 }
 
-/// Shows pictures with a mask applied after the cache: `masked-frames FOLDER MASK SOURCE…`.
+/// Shows pictures with a mask that is applied after the cache: `masked-frames FOLDER MASK SOURCE…`.
 ///
-/// The cached variant has no mask, so one variant serves any mask that the consumer chooses.
+/// The cached variant has no mask, so one variant works with any mask that the consumer chooses.
 @main
 struct MaskedFrames {
     static func main() async throws {

@@ -1,10 +1,9 @@
 import Glibc
 import Pipeline
-import Variants
 
 /// Prints the events of one load, twice: `print-events SOURCE [RECIPE]`.
 ///
-/// The first load fetches from the origin and renders; the second starts with the cached variant.
+/// The first load fetches from the origin and renders. The second load starts with the cached variant.
 @main
 struct PrintEvents {
     static func main() async throws {
@@ -14,7 +13,7 @@ struct PrintEvents {
             exit(2)
         }
         var configuration = PipelineConfiguration()
-        // The sample origin listens on loopback, which the default configuration refuses to fetch from.
+        // The sample origin listens on loopback. The default configuration does not allow fetching from loopback.
         configuration.fetch.allowPrivateAddresses = .all
         let pipeline = try ImagePipeline(configuration)
         let recipe = try Recipe(arguments.count > 2 ? arguments[2] : "thumbnail:300")

@@ -1,9 +1,8 @@
 import Glibc
 import Pipeline
 import Synchronization
-import Variants
 
-/// A photo library of a thousand pictures, for which a few files stand. It counts how often it is asked.
+/// A photo library with a thousand pictures, which are taken from a few files. Counts how often it is queried.
 final class PhotoLibrary: OriginalProvider {
     static let count = 1_000
     let files: [String]
@@ -18,42 +17,43 @@ final class PhotoLibrary: OriginalProvider {
     }
 }
 
-/// One row on the screen, which shows another picture whenever it is reused.
+/// A row on the screen, which shows a different picture whenever it is reused.
 @MainActor final class Row {
-    /// The picture it is for; nil before its first use.
+    /// The number of the row's picture; nil before the first use.
     private(set) var number: Int?
-    /// What it shows; nil for the placeholder.
+    /// The visible picture; nil if the row shows the placeholder.
     private(set) var picture: ImageResponse?
     private var load: LoadTask?
 
     func show(_ number: Int, in list: ScrollingList) {
         self.number = number
         let request = list.request(number)
-        // Without suspending, so that a picture in memory never flickers.
+        // This call does not suspend, so a picture in memory never flickers.
         picture = list.pipeline.cachedImage(for: request)
         load = nil
         if picture != nil { return list.fromMemory += 1 }
-        // The load of the row's last picture is not cancelled: the loader's window drops it when too many are in progress.
+        // The load of the row's previous picture is not cancelled. The loader drops that load if too many are in
+        // progress.
         let load = list.loader.load(request)
         self.load = load
         list.waiting.append(
             Task {
-                // A load that failed or was superseded leaves the placeholder.
+                // If a load failed or was superseded, the placeholder stays.
                 guard let response = try? await load.response else { return }
                 list.loaded += 1
-                // The row may be for another picture by now.
+                // The row may have been reused for a different picture in the meantime.
                 if self.load == load { picture = response }
             })
     }
 }
 
-/// A list that scrolls, without the screen.
+/// A scrolling list without a screen.
 @MainActor final class ScrollingList {
     let pipeline: ImagePipeline
     let loader: ImageLoader
     var (fromMemory, loaded) = (0, 0)
     private(set) var prefetched: Set<Int> = []
-    /// One for each load of a row that has not been waited for.
+    /// One task per load of a row that `settle` has not waited for.
     var waiting: [Task<Void, Never>] = []
     private let rows = (0..<12).map { _ in Row() }
     private let recipe: Recipe
@@ -63,43 +63,43 @@ final class PhotoLibrary: OriginalProvider {
         self.pipeline = pipeline
         recipe = try Recipe("thumbnail:64x64:fill,png")
         var configuration = LoaderConfiguration()
-        configuration.loads = 4
-        configuration.order = .newestFirst
-        configuration.window = rows.count
+        configuration.maxConcurrentLoads = 4
+        configuration.newestFirst = true
+        configuration.maxWaiting = rows.count
         loader = ImageLoader(pipeline, configuration)
     }
 
-    /// Where the list can be scrolled to.
+    /// The positions that the list can be scrolled to.
     var places: ClosedRange<Int> { 0...PhotoLibrary.count - rows.count }
 
     func request(_ number: Int) -> ImageRequest { ImageRequest(.url("photos:\(number)"), recipe: recipe) }
 
-    /// Shows the pictures from `first` on.
+    /// Shows the pictures beginning with `first`.
     func scroll(to first: Int) {
         for number in first..<first + rows.count where rows[number % rows.count].number != number {
             rows[number % rows.count].show(number, in: self)
         }
     }
 
-    /// Prefetches what will be seen next, and gives up what is no longer ahead.
+    /// Prefetches the pictures that will be visible next, and cancels the prefetching of all others.
     func prefetch(_ numbers: Range<Int>) {
         let numbers = numbers.clamped(to: 0..<PhotoLibrary.count)
         let missing = numbers.filter { ahead[$0] == nil && pipeline.cachedImage(for: request($0)) == nil }
         for (number, load) in zip(missing, loader.prefetch(missing.map(request))) { ahead[number] = load }
         for (number, load) in ahead where !numbers.contains(number) {
             ahead[number] = nil
-            // What has come into view is used by its row.
+            // Keep the load if a row now shows the picture.
             if !rows.contains(where: { $0.number == number }) { load.cancel() }
         }
         prefetched.formUnion(missing)
     }
 
-    /// Waits until nothing that a row asked for is in progress.
+    /// Waits until all loads of rows have finished.
     func settle() async {
         while let task = waiting.popLast() { await task.value }
     }
 
-    /// Rows that show the placeholder, or a picture that is not theirs.
+    /// The number of rows that show the placeholder or the wrong picture.
     var wrong: Int {
         rows.count { row in
             guard let number = row.number, let picture = row.picture else { return true }
@@ -122,19 +122,20 @@ final class PhotoLibrary: OriginalProvider {
         configuration.providers["photos"] = library
         let pipeline = try ImagePipeline(configuration)
         let list = try ScrollingList(pipeline)
-        // Flung to the end. Nothing begins until the list stops, and most pictures are gone by then.
+        // Scroll quickly to the end. No load begins until the list stops, and most pictures have left the screen by
+        // that time.
         list.loader.suspend()
         for place in list.places { list.scroll(to: place) }
         list.loader.resume()
         await list.settle()
-        // Slowly back, with the next two screens prefetched.
+        // Scroll back slowly, and prefetch the next two screens.
         let back = list.places.reversed().prefix(240)
         for place in back {
             list.scroll(to: place)
             list.prefetch(place - 24..<place)
             await list.settle()
         }
-        // Down again, which memory answers.
+        // Scroll down again. The pictures are now in memory.
         for place in back.reversed() { list.scroll(to: place) }
         await list.settle()
 

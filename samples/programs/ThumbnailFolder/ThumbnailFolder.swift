@@ -1,10 +1,9 @@
 import Glibc
 import Pipeline
-import Variants
 
-/// Thumbnails every file of one folder into another: `thumbnail-folder FROM TO [RECIPE]`.
+/// Creates thumbnails of all files in a folder: `thumbnail-folder FROM TO [RECIPE]`.
 ///
-/// Shows the simplest use of the library: one pipeline, a few requests at a time, and errors that are printed and
+/// This is the simplest use of the library: one pipeline, a few requests at a time, and errors that are printed and
 /// skipped.
 @main
 struct ThumbnailFolder {

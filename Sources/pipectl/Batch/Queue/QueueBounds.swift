@@ -2,9 +2,9 @@ import HTTPCaching
 import Pipeline
 import PipelineFetching
 
-/// Limits the files, buckets and URLs that entries of a queue may name.
+/// Restricts the files, buckets and URLs that queue entries may use.
 struct QueueBounds: Sendable {
-    /// Folders and prefixes of URLs.
+    /// Folders and URL prefixes.
     private struct Places: Sendable {
         var folders: [OpenFolder] = []
         var urls: [HostPattern] = []
@@ -38,16 +38,17 @@ struct QueueBounds: Sendable {
     private let outputs: Places
     private let sources: Places
 
-    /// Without outputs, entries may write to buckets alone. Without sources, they may name URLs alone.
+    /// Parses the values of `--output` and `--sources`. If `outputs` is empty, entries may write only to buckets. If
+    /// `sources` is empty, entries may read only URLs.
     init(outputs: [String], sources: [String]) throws(CommandFailure) {
         self.outputs = try Places(outputs, of: "--output", takesHTTP: false)
         self.sources = try Places(sources, of: "--sources", takesHTTP: true)
     }
 
-    /// The folders below which a pipeline may read files.
+    /// The folders from which a pipeline may read files.
     var sourceFolders: [OpenFolder] { sources.folders }
 
-    /// Why a source is not read; nil if it may be.
+    /// Returns the reason why a source must not be read, or nil if it may be.
     func refusal(ofSource text: String) -> BatchFailure? {
         switch ImageSource(text) {
         case .file(let path):
@@ -63,9 +64,9 @@ struct QueueBounds: Sendable {
             message: "\(SourceURL.redacting(text)): none of this worker's `--sources` holds it")
     }
 
-    /// Returns the folder of this machine that holds an output folder; nil for one of a bucket.
+    /// Returns the folder on this machine that contains an output folder, or nil if the output folder is in a bucket.
     func folder(for output: String) throws(BatchFailure) -> OpenFolder? {
-        if let url = try? SourceURL(s3: output, isFolder: true) {
+        if let url = try? SourceURL(stored: output, isFolder: true) {
             if outputs.isEmpty || outputs.holds(url) { return nil }
         } else if output.utf8.first == UInt8(ascii: "/"),
             let folder = outputs.folders.first(where: { $0.contains(output) })

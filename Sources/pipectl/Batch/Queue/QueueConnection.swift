@@ -1,13 +1,14 @@
 import Pipeline
 import PipelineFleet
 
-/// A Redis server with a queue of batches, as a command line names it.
+/// The connection to the Redis server that holds the queue of batches.
 enum QueueConnection {
-    /// Returns the server that `--queue` names, or else the setting `queue` or `fleet.redis`. A URL without a password takes
-    /// the password of a setting with the same server: every user of a machine can read a command line.
+    /// Returns the configuration of the server given by `--queue`, otherwise by the `queue` or `fleet.redis` setting.
+    /// If the URL has no password, the password of a setting with the same server is used, because every user of a
+    /// machine can read a command line.
     ///
-    /// - Parameter given: the value of `--queue`; nil or empty without one.
-    /// - Throws: a usage error, which repeats nothing of the URL.
+    /// - Parameter given: The value of `--queue`; nil or empty if the option was not given.
+    /// - Throws: A usage error that does not contain any part of the URL.
     static func configuration(
         _ given: String?, _ settings: RunConfiguration, isQuiet: Bool
     ) throws(CommandFailure) -> RedisConnection.Configuration {
@@ -44,16 +45,16 @@ enum QueueConnection {
         return id
     }
 
-    /// Repeats a call for as long as the server is away, which it tells once. Fails if the server refuses the password.
+    /// Repeats a call while the server is unavailable, and logs this once. Throws if the server refuses the password.
     ///
-    /// - Returns: nil if an interruption was requested meanwhile.
+    /// - Returns: nil if an interruption was requested in the meantime.
     static func untilItAnswers<Value: Sendable>(
         _ call: () async throws(BatchError) -> Value
     ) async throws(CommandFailure) -> Value? {
         var hasTold = false
         while true {
             do throws(BatchError) { return try await call() } catch {
-                // Waiting helps against a server that is away, not against a wrong password.
+                // Retrying helps if the server is unavailable, but not if the password is wrong.
                 guard case .redis(let cause) = error, let seconds = cause.retrySeconds,
                     cause.code != .credentialsRefused
                 else { throw failure(error) }

@@ -2,25 +2,27 @@ import Pipeline
 import PipelineFleet
 import PipelineSupport
 
-/// An entry of a batch in a queue: a source and some of its recipes, which share one decode.
+/// A queue entry: a source and some of its recipes, which share one decode.
 struct QueueEntry: Sendable, Hashable {
     struct Recipe: Sendable, Hashable {
         var written: String
         var canonical: String
     }
 
-    var source: BatchSource
-    /// Position of the source in the input, from 1.
-    var index: Int
-    var recipes: [Recipe]
-    var hasSeveralRecipes: Bool
+    var source = BatchSource(source: "")
+    /// The position of the source in the input, from 1.
+    var index = 0
+    var recipes: [Recipe] = []
+    var hasSeveralRecipes = false
 
-    /// - Parameter items: of one source.
+    private init() {}
+
+    /// - Parameter items: The items of one source.
     init?(_ items: [BatchItem]) {
         guard let first = items.first else { return nil }
         (source, index, hasSeveralRecipes) = (first.source, first.index, first.hasSeveralRecipes)
         recipes = items.map { Recipe(written: $0.written, canonical: $0.canonical) }
-        // A path means the same to every worker.
+        // An absolute path means the same file for every worker.
         if source.source.firstRange(of: "://") == nil, ImageSource(source.source).storedName?.hasPrefix("file:") == true
         {
             source.source = absolutePath(source.source)
@@ -35,89 +37,61 @@ struct QueueEntry: Sendable, Hashable {
         }
     }
 
-    // MARK: As JSON
-
-    var bytes: [UInt8] {
-        var json = JSONText()
-        json.add("version", 1)
-        json.add("source", source.source)
-        if !source.folder.isEmpty { json.add("folder", source.folder) }
-        json.add("name", source.name)
-        json.add("index", index)
-        if source.isFound { json.add("found", true) }
-        if hasSeveralRecipes { json.add("several", true) }
-        json.add("written", texts: recipes.map(\.written))
-        json.add("canonical", texts: recipes.map(\.canonical))
-        return Array(json.closed.utf8)
+    /// Returns the report lines for an entry for which all recipes have failed.
+    func failed(_ failure: BatchFailure) -> [ItemJSON] {
+        recipes.map { ItemJSON(source: source.source, recipe: $0.canonical, error: failure) }
     }
 
-    /// From what a queue holds, signed or not; nil for what another version has written.
-    init?(payload: [UInt8]) { self.init(QueueKey.parts(payload).entry) }
+    var bytes: [UInt8] { Array(json.utf8) }
 
-    /// nil for what another version has written.
-    init?(_ bytes: [UInt8]) {
-        guard let json = try? JSONParser.parse(bytes), json["version"] == .int(1), let source = json["source"]?.text,
-            case .int(let index)? = json["index"], let written = json["written"]?.texts,
-            let canonical = json["canonical"]?.texts, written.count == canonical.count, !written.isEmpty
-        else { return nil }
-        self.source = BatchSource(source: source)
-        self.source.folder = json["folder"]?.text ?? ""
-        self.source.name = json["name"]?.text
-        self.source.isFound = json["found"] == .bool(true)
-        self.index = index
+    /// Parses a queue payload, with or without a signature. Returns nil if a different version wrote the payload.
+    init?(payload: [UInt8]) { self.init(QueueKey.parts(payload).entry) }
+}
+
+extension QueueEntry: JSONRecord {
+    static var blank: Self { Self() }
+
+    mutating func visit(_ members: inout JSONMembers) {
+        members.version(1)
+        members("source", &source.source)
+        members("folder", &source.folder, unless: "")
+        members("name", &source.name)
+        members("index", &index)
+        members("found", &source.isFound, unless: false)
+        members("several", &hasSeveralRecipes, unless: false)
+        var (written, canonical) = (recipes.map(\.written), recipes.map(\.canonical))
+        members("written", &written)
+        members("canonical", &canonical)
+        guard members.isReading else { return }
+        members.require(
+            written.count == canonical.count && (1...2 * BatchProducer.recipesAtOnce).contains(written.count))
         recipes = zip(written, canonical).map { Recipe(written: $0, canonical: $1) }
-        hasSeveralRecipes = json["several"] == .bool(true)
     }
 }
 
-/// What is the same for all entries of a batch in a queue.
+/// The options shared by all entries of a queued batch.
 struct QueueOptions: Sendable, Hashable {
-    /// An absolute folder, or one of a bucket.
+    /// The output folder: an absolute path, or a folder in a bucket.
     var output: String
     var cacheControl: String?
     var nameTemplate: String?
     var policy: CachePolicy?
-    /// The SHA-256 of inputs and recipes, which are not in the queue.
+    /// The SHA-256 digest of inputs and recipes, which are not stored in the queue.
     var inputs: String
 
-    var bytes: [UInt8] {
-        var json = JSONText()
-        json.add("version", 1)
-        json.add("output", output)
-        json.add("cacheControl", cacheControl)
-        json.add("name", nameTemplate)
-        json.add("policy", policy?.rawValue)
-        json.add("inputs", inputs)
-        return Array(json.closed.utf8)
-    }
+    var bytes: [UInt8] { Array(json.utf8) }
 
-    /// nil for what another version has written.
-    init?(_ bytes: [UInt8]) {
-        guard let json = try? JSONParser.parse(bytes), json["version"] == .int(1), let output = json["output"]?.text,
-            let inputs = json["inputs"]?.text
-        else { return nil }
-        (self.output, self.inputs) = (output, inputs)
-        (cacheControl, nameTemplate) = (json["cacheControl"]?.text, json["name"]?.text)
-        // It becomes a field of a request.
-        guard cacheControl.map(BucketOutput.isCacheControl) != false else { return nil }
-        policy = json["policy"]?.text.flatMap { CachePolicy(rawValue: $0) }
-    }
-
-    init(output: String, cacheControl: String?, nameTemplate: String?, policy: CachePolicy?, inputs: String) {
-        (self.output, self.cacheControl, self.nameTemplate) = (output, cacheControl, nameTemplate)
-        (self.policy, self.inputs) = (policy, inputs)
-    }
-
-    /// The template of an item's name: the same on every worker and at every try, and no other item's.
+    /// Returns the name template for items. An item has the same name on every worker and at every attempt, and no two
+    /// items have the same name.
     func template(hasSeveralRecipes: Bool) -> String {
         nameTemplate ?? (hasSeveralRecipes ? "{stem}-{recipe}-{index}.{ext}" : "{stem}-{index}.{ext}")
     }
 
-    /// Why several workers cannot name their outputs by a template; nil if they can.
+    /// Returns the reason why several workers cannot use a name template, or nil if they can.
     static func refusal(ofTemplate template: String?) -> String? {
         guard let template, template.firstRange(of: "{key}") == nil else { return nil }
         if let place = template.firstRange(of: "{index}") {
-            // {stem}{index} is a12 for a1 and 2, and for a and 12.
+            // {stem}{index} would be `a12` for stem `a1` with index 2, and also for stem `a` with index 12.
             let neighbours = [template[..<place.lowerBound].last, template[place.upperBound...].first]
             if neighbours.allSatisfy({ $0.map { !"0123456789{}".contains($0) } ?? true }) { return nil }
         }
@@ -128,54 +102,24 @@ struct QueueOptions: Sendable, Hashable {
     }
 }
 
+extension QueueOptions: JSONRecord {
+    static var blank: Self { Self(output: "", cacheControl: nil, nameTemplate: nil, policy: nil, inputs: "") }
+
+    mutating func visit(_ members: inout JSONMembers) {
+        members.version(1)
+        members("output", &output)
+        members("cacheControl", &cacheControl)
+        members("name", &nameTemplate)
+        members("policy", &policy)
+        members("inputs", &inputs)
+        // The value is sent as a header field.
+        if members.isReading { members.require(cacheControl.map(BucketOutput.isCacheControl) != false) }
+    }
+}
+
+extension CachePolicy: JSONMember {}
+
 extension PipelineError.Code {
     static let abandoned = Self(
         "abandoned", 1, 500, "no worker of a queue finished the item in as many tries as allowed")
-}
-
-extension JSONValue {
-    var text: String? { if case .string(let text) = self { text } else { nil } }
-    var texts: [String]? {
-        guard case .list(let values) = self else { return nil }
-        let texts = values.compactMap(\.text)
-        return texts.count == values.count ? texts : nil
-    }
-    fileprivate var number: Double? {
-        switch self {
-        case .int(let number): Double(number)
-        case .double(let number): number
-        default: nil
-        }
-    }
-    var whole: Int? { if case .int(let number) = self { number } else { nil } }
-    fileprivate var truth: Bool? { if case .bool(let value) = self { value } else { nil } }
-}
-
-extension ItemJSON {
-    /// From `line`; nil for what is no line of a report.
-    init?(line: some StringProtocol) {
-        guard let json = try? JSONParser.parse(Array(line.utf8)), let source = json["source"]?.text,
-            let recipe = json["recipe"]?.text, let outcome = json["outcome"]?.text.flatMap(ItemOutcome.init)
-        else { return nil }
-        self.init(source: source, recipe: recipe, outcome: outcome)
-        (key, output, written) = (json["key"]?.text, json["output"]?.text, json["written"]?.truth)
-        originalOutcome = json["originalOutcome"]?.text.map { OriginalOutcome(rawValue: $0) }
-        (collapsed, damaged) = (json["collapsed"]?.truth, json["damaged"]?.truth)
-        (bytes, width, height) = (json["bytes"]?.whole, json["width"]?.whole, json["height"]?.whole)
-        (format, digest) = (json["format"]?.text, json["digest"]?.text)
-        if let times = json["milliseconds"] {
-            func time(_ name: String) -> Double { times[name]?.number ?? 0 }
-            milliseconds = Timings(
-                queue: time("queue"), fetch: time("fetch"), decode: time("decode"), operations: time("operations"),
-                encode: time("encode"), store: time("store"), total: time("total"))
-        }
-        if let code = json["error"]?["code"]?.text, let message = json["error"]?["message"]?.text {
-            error = BatchFailure(code: PipelineError.Code.ofReports(code), message: message)
-        }
-    }
-}
-
-extension PipelineError.Code {
-    /// The code of a name in a report.
-    fileprivate static func ofReports(_ name: String) -> Self { ofItems.first { $0.name == name } ?? Self(name) }
 }

@@ -2,25 +2,28 @@ import Pipeline
 import PipelineFleet
 import PipelineSupport
 
-/// Fills a queue with the items of a batch and reports what workers make of them, in order of completion.
+/// Submits the items of a batch to a queue and reports the workers' results in order of completion.
 ///
-/// Inputs are read as the window of the queue allows. A line of the report is written before its result leaves the queue:
-/// a process that goes on after this one was killed loses none, and a report that is there already is gone on with.
+/// Inputs are read as the queue's window allows. Each result is written to the report before it is removed from the
+/// queue. A process that resumes after this process was killed therefore loses no result, and continues the existing
+/// report.
 struct QueueSubmission {
     let submitter: BatchSubmitter
     let options: BatchOptions
-    /// Signs the entries; nil to leave them unsigned.
+    /// The key that signs the entries; nil for unsigned entries.
     let key: QueueKey?
-    /// The bytes of the batch's options in the queue.
+    /// The serialized options of the batch.
     let queued: [UInt8]
-    /// What the batch had when it was attached to; nil for a new one.
+    /// The state of the batch when this process attached to it; nil if the batch is new.
     let attached: BatchState?
     let isInterrupted: @Sendable () -> Bool
 
-    /// Entries that are read ahead of the queue's room for them.
+    /// The number of entries that are read ahead while the queue is full.
     private static let ahead = 256
 
-    /// - Returns: the summary of what was reported, with earlier runs' report if there is one.
+    /// Runs until the batch has completed or an interruption is requested.
+    ///
+    /// - Returns: The summary of all reported items, including the report of earlier runs.
     func run(_ input: BatchInput) async throws(CommandFailure) -> BatchSummary {
         let sources = SourceGuard(input, outputFolder: options.outputFolder, options.bucket)
         let finisher = try BatchFinisher(options, sources: sources)
@@ -28,7 +31,7 @@ struct QueueSubmission {
         let (reading, writing) = (OwnedThreads(count: 1), OwnedThreads(count: 1))
         var pending: [[UInt8]] = []
         var submitted = 0
-        // How many items have a result that left the queue.
+        // The number of results that have been removed from the queue.
         var finished = attached.map { $0.done - $0.unacknowledged } ?? 0
         var total = attached?.total
         var last = StreamID.start
@@ -46,7 +49,7 @@ struct QueueSubmission {
                     continue
                 }
                 submitted += 1
-                // What an earlier run has submitted.
+                // An earlier run has already submitted the previous items.
                 if submitted > attached?.submitted ?? 0 { pending.append(payload) }
             }
             var accepted = 0
@@ -63,9 +66,8 @@ struct QueueSubmission {
                 }
                 total = all
             }
-            let seconds = accepted == 0 ? 1.0 : 0
-            let results = try await QueueConnection.untilItAnswers { [last] () async throws(BatchError) in
-                try await submitter.results(after: last, blockSeconds: seconds)
+            let results = try await QueueConnection.untilItAnswers { [last, accepted] () async throws(BatchError) in
+                try await submitter.results(after: last, blockSeconds: accepted == 0 ? 1 : 0)
             }
             guard let results, let newest = results.last?.entry else { continue }
             await writing.run { for result in results { for line in Self.lines(of: result) { finisher.finish(line) } } }
@@ -83,13 +85,16 @@ struct QueueSubmission {
         return await writing.run { finisher.end(input, isInterrupted: !isComplete) }
     }
 
-    /// - Returns: how many the queue took; nil if an interruption was requested while it did not answer.
+    /// Submits entries.
+    ///
+    /// - Returns: The number of entries that the queue accepted; nil if an interruption was requested while the queue
+    ///   was unavailable.
     private func submit(_ pending: [[UInt8]], from first: Int) async throws(CommandFailure) -> Int? {
         var isRepeated = false
         return try await QueueConnection.untilItAnswers { () async throws(BatchError) in
             defer { isRepeated = true }
             do throws(BatchError) { return try await submitter.submit(pending, from: first) } catch {
-                // An attempt that seemed to fail was carried out.
+                // An earlier attempt that seemed to fail has succeeded.
                 guard isRepeated, case .outOfStep(first, let submitted) = error, submitted > first,
                     submitted <= first + pending.count
                 else { throw error }
@@ -98,7 +103,8 @@ struct QueueSubmission {
         }
     }
 
-    /// Why an entry is not submitted: its own name is another's, or it is too long.
+    /// Returns the reason why an entry is not submitted, or nil if it is. Its output name may already be in use, or the
+    /// entry may be too long.
     private static func refusal(
         _ entry: QueueEntry, _ bytes: Int, _ names: inout Set<ByteString>
     ) -> BatchFailure? {
@@ -114,7 +120,7 @@ struct QueueSubmission {
         return nil
     }
 
-    /// The lines of the report that a result stands for.
+    /// Returns the report lines for a result.
     private static func lines(of result: ItemResult) -> [ItemJSON] {
         if result.kind != .dead {
             let lines = String(decoding: result.payload, as: UTF8.self).split(separator: "\n").map {
@@ -122,18 +128,15 @@ struct QueueSubmission {
             }
             let known = lines.compactMap(\.self)
             if known.count == lines.count, !known.isEmpty { return known }
-            return [failed("item \(result.number)", "", "a worker of another version wrote its result")]
+            return [failed(result, "a worker of another version wrote its result")]
         }
         let message = "no worker finished it in \(Readable.count(result.attempt, "try", "tries"))"
-        guard let entry = QueueEntry(payload: result.payload) else {
-            return [failed("item \(result.number)", "", message)]
-        }
-        return entry.recipes.map { failed(entry.source.source, $0.canonical, message) }
+        let entry = QueueEntry(payload: result.payload)
+        return entry?.failed(BatchFailure(code: .abandoned, message: message)) ?? [failed(result, message)]
     }
 
-    private static func failed(_ source: String, _ recipe: String, _ message: String) -> ItemJSON {
-        var line = ItemJSON(source: source, recipe: recipe, outcome: .failed)
-        line.error = BatchFailure(code: .abandoned, message: message)
-        return line
+    private static func failed(_ result: ItemResult, _ message: String) -> ItemJSON {
+        ItemJSON(
+            source: "item \(result.number)", recipe: "", error: BatchFailure(code: .abandoned, message: message))
     }
 }

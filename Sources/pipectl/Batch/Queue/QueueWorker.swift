@@ -4,41 +4,44 @@ import PipelineFleet
 import PipelineSupport
 import Synchronization
 
-/// Renders and writes what a queue hands out, until it is interrupted or, on request, nothing is left.
+/// Renders queue entries and writes their outputs, until the worker is interrupted or, if `isOnce` is true, the queue
+/// is empty.
 struct QueueWorker: Sendable {
     let worker: BatchWorker
     let pipeline: ImagePipeline
     let bounds: QueueBounds
     let trust: QueueTrust
-    /// Entries at once.
+    /// The maximum number of entries that are processed concurrently.
     let limit: Int
-    /// Whether to end once the queue has nothing to hand out.
+    /// Whether to stop when the queue is empty.
     let isOnce: Bool
     /// Called for each failed item.
     let onFailure: (@Sendable (String) -> Void)?
 
     private struct State {
         var held: [LeasedItem] = []
-        /// By batch; of those that are gone too.
+        /// The options by batch, including batches that no longer exist.
         var options: [BatchID: [UInt8]] = [:]
-        /// Why nothing can be rendered here.
+        /// The failure that prevents all renders on this machine.
         var unable: BatchFailure?
         var hasRendered = false
         var done = 0
     }
 
-    /// What a run shares with its tasks.
+    /// State that a run shares with its tasks.
     private final class Run: Sendable {
         let state = Mutex(State())
         let writing = OwnedThreads(count: 2)
     }
 
-    /// Batches whose options are remembered.
+    /// The maximum number of batches with cached options.
     private static let mostOptions = 1_000
-    /// Characters of an error's message, of which an entry may have sixteen.
+    /// The maximum length of an error message, in characters. An entry may have sixteen messages.
     private static let mostOfMessage = 1_000
 
-    /// - Returns: how many entries it has completed.
+    /// Runs the worker.
+    ///
+    /// - Returns: The number of completed entries.
     func callAsFunction() async throws(CommandFailure) -> Int {
         let run = Run()
         let (freed, free) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -57,7 +60,7 @@ struct QueueWorker: Sendable {
                     let items = try await QueueConnection.untilItAnswers { () async throws(BatchError) in
                         try await worker.next(count: limit - running, blockSeconds: seconds, isIdle: running == 0)
                     }
-                    // nil: the batch has all its results, or an interruption.
+                    // Nil if the batch has all of its results or an interruption was requested.
                     guard let items, let items else { return }
                     if items.isEmpty, isOnce, running == 0 { return }
                     run.state.withLock { $0.held += items }
@@ -79,17 +82,17 @@ struct QueueWorker: Sendable {
         return run.state.withLock { $0.done }
     }
 
-    /// Keeps the leases of what is held, three times a lease.
+    /// Extends the leases of the current entries, three times per lease period.
     private func extend(_ run: Run) async {
         var extended = ContinuousClock.now
         while !Task.isCancelled {
             let held = run.state.withLock { $0.held }
             let third = (held.map(\.leaseSeconds).min() ?? 3) / 3
-            // What is taken meanwhile may have a shorter lease.
+            // Entries acquired in the meantime may have a shorter lease.
             try? await Task.sleep(for: .seconds(min(third, 1)))
             guard !held.isEmpty, extended.duration(to: .now) >= .seconds(third) else { continue }
             extended = .now
-            // A server that is away is asked again a third later.
+            // If the server is unavailable, the next attempt follows after a third of the lease period.
             _ = try? await worker.extend(held)
         }
     }
@@ -97,7 +100,7 @@ struct QueueWorker: Sendable {
     private func work(_ item: LeasedItem, _ run: Run) async {
         let result: [UInt8]
         var isFailure = false
-        // nil: the batch is gone, or the queue did not answer until this worker was to end.
+        // Nil if the batch no longer exists, or if the queue was unavailable until this worker was stopped.
         guard let options = await options(of: item.batch, run) else { return }
         if let entry = QueueEntry(payload: item.payload), let queued = QueueOptions(options) {
             let refusal = trust.refusal(of: item.payload, options, in: item.batch)
@@ -111,23 +114,24 @@ struct QueueWorker: Sendable {
             result = bytes.count <= BatchTerms.maxBytes ? bytes : Self.tooLong(entry, bytes.count)
             isFailure = isFailure || bytes.count > BatchTerms.maxBytes
         } else {
-            // Another version has written it. The submitter reports it.
+            // A different version wrote the entry. The submitter reports this.
             (result, isFailure) = ([], true)
         }
         let isDone = try? await QueueConnection.untilItAnswers { [isFailure] () async throws(BatchError) in
             try await worker.complete(item, result, isFailure: isFailure)
         }
-        // Otherwise another worker has taken it over.
+        // Otherwise, another worker has acquired the entry.
         if isDone == true { run.state.withLock { $0.done += 1 } }
     }
 
-    /// The result of an entry whose own is longer than the queue takes: each recipe repeats the source.
+    /// Returns the result that replaces a result longer than the queue's limit. Results are long because the line of
+    /// each recipe repeats the source.
     private static func tooLong(_ entry: QueueEntry, _ bytes: Int) -> [UInt8] {
-        var line = ItemJSON(source: String(entry.source.source.prefix(1_000)), recipe: "", outcome: .failed)
-        line.error = BatchFailure(
+        let failure = BatchFailure(
             code: .outputFailed,
             message: "the outputs are written, but their report has \(bytes) bytes, more than the queue takes; give a "
                 + "source with so long a name fewer recipes")
+        let line = ItemJSON(source: String(entry.source.source.prefix(1_000)), recipe: "", error: failure)
         return Array(line.line.utf8)
     }
 
@@ -144,30 +148,21 @@ struct QueueWorker: Sendable {
         return options
     }
 
-    /// The lines of an entry that is not written.
-    private static func failed(_ entry: QueueEntry, _ failure: BatchFailure) -> [ItemJSON] {
-        entry.recipes.map { recipe in
-            var line = ItemJSON(source: entry.source.source, recipe: recipe.canonical, outcome: .failed)
-            line.error = failure
-            return line
-        }
-    }
-
-    /// What the report says of each recipe; nil if this worker cannot render at all.
+    /// Renders an entry. Returns the report lines of its recipes, or nil if this worker cannot render at all.
     ///
-    /// - Parameter refusal: why the entry is not rendered.
+    /// - Parameter refusal: The reason why the entry is refused; nil if it is accepted.
     private func lines(
         of entry: QueueEntry, _ queued: QueueOptions, _ refusal: BatchFailure?, _ run: Run
     ) async -> [ItemJSON]? {
         if let refusal = refusal ?? bounds.refusal(ofSource: entry.source.source) {
-            return Self.failed(entry, refusal)
+            return entry.failed(refusal)
         }
         let folder: OpenFolder?
         do throws(BatchFailure) { folder = try bounds.folder(for: queued.output) } catch {
-            return Self.failed(entry, error)
+            return entry.failed(error)
         }
         guard folder != nil || pipeline.buckets != nil else {
-            return Self.failed(entry, BatchFailure(code: .outputRefused, message: "this worker has no object store"))
+            return entry.failed(BatchFailure(code: .outputRefused, message: "this worker has no object store"))
         }
         let renderer = PipelineBatch(pipeline: pipeline, policy: queued.policy, outputs: nil)
         let outcomes = await withTaskGroup(of: (Int, BatchOutcome).self) { group in
@@ -195,9 +190,9 @@ struct QueueWorker: Sendable {
         }
     }
 
-    /// Writes what an entry's recipes made.
+    /// Writes the outputs of an entry.
     ///
-    /// - Parameter folder: the folder that outputs may not leave; nil for a bucket.
+    /// - Parameter folder: The folder that must contain the outputs; nil if they are written to a bucket.
     private func written(
         _ entry: QueueEntry, _ outcomes: [Int: BatchOutcome], to queued: QueueOptions, in folder: OpenFolder?,
         _ run: Run
@@ -207,9 +202,9 @@ struct QueueWorker: Sendable {
             nameTemplate: queued.template(hasSeveralRecipes: entry.hasSeveralRecipes),
             canonicalRecipe: { .success($0) })
         options.bounds = folder
-        // {index} and {key} tell names apart in any case.
+        // {index} and {key} make names unique even if case is ignored.
         options.foldsCase = { _ in false }
-        if let store = pipeline.buckets, let folder = try? SourceURL(s3: queued.output, isFolder: true) {
+        if let store = pipeline.buckets, let folder = try? SourceURL(stored: queued.output, isFolder: true) {
             options.bucket = BucketOutput(store: store, folder: folder, cacheControl: queued.cacheControl)
         }
         let sources = SourceGuard(
@@ -217,22 +212,20 @@ struct QueueWorker: Sendable {
         var outputs: [BatchOutput]
         do throws(CommandFailure) {
             outputs = try await run.writing.result { [options] () throws(CommandFailure) in
-                // One of its own, so that names do not depend on what this worker has written before.
+                // A new finisher, so that names do not depend on earlier outputs of this worker.
                 let finisher = try BatchFinisher(options, sources: sources)
                 return entry.items.enumerated().map { number, item in
                     finisher.output(item, outcomes[number] ?? .failure(BatchFailure(code: .cancelled, message: "")))
                 }
             }
         } catch {
-            outputs = Self.failed(entry, BatchFailure(code: .outputFailed, message: error.message)).map {
+            outputs = entry.failed(BatchFailure(code: .outputFailed, message: error.message)).map {
                 BatchOutput(line: $0)
             }
         }
         if let bucket = options.bucket {
             for at in outputs.indices {
-                outputs[at] = await bucket.write(outputs[at]) { path in
-                    await run.writing.run { sources.refusal(replacing: path) }
-                }
+                outputs[at] = await bucket.write(outputs[at], on: run.writing, sources)
             }
         }
         return outputs

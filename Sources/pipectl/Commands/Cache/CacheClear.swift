@@ -13,9 +13,7 @@ struct CacheClear: ParsableCommand {
     func run() throws {
         let result = try common.withStore { try $0.clear() }
         if json {
-            var object = JSONText()
-            result.add(to: &object)
-            print(object.closed)
+            print(JSONText(result.members).json)
         } else {
             print("removed " + result.text)
         }

@@ -24,7 +24,7 @@ struct CacheCommand: AsyncParsableCommand {
         ])
 }
 
-/// Access to the folder's store without a pipeline around it, for the `cache` commands.
+/// Access to the store in the cache folder without a pipeline, for the `cache` commands.
 extension CommonOptions {
     func withStore<Value>(_ work: (DiskStore) throws -> Value) throws -> Value {
         let settings = collectedSettings()
@@ -35,14 +35,14 @@ extension CommonOptions {
         return try work(store)
     }
 
-    /// The cache folder, checked to hold a cache: opening a store would create one, which a read-only command must not
-    /// do.
+    /// Returns the cache folder after checking that it contains a cache. Opening a store would create one, which a
+    /// read-only command must not do.
     @discardableResult
     func existingCache(_ settings: Settings) throws -> String {
         let folder = settings.cacheFolder
         let problem: String
         switch try FolderContent(folder) {
-        // If the path is not a folder, opening the store fails with a precise error.
+        // If the path is not a folder, opening the store fails with a more precise error.
         case .cache, .notAFolder: return folder
         case .missing: problem = "there is no cache at \(folder)"
         case .empty: problem = "there is no cache at \(folder), which is empty"

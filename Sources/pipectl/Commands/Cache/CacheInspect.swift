@@ -5,7 +5,7 @@ import Pipeline
 struct CacheInspect: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "inspect",
-        abstract: "Show what is stored for a source, a key or a digest (a prefix of a key or digest is enough).",
+        abstract: "Show the stored entries of a source, a key or a digest (a prefix of a key or digest is enough).",
         discussion: """
             A source shows its records, with the fields as the origin sent them, and all its variants; a key or a digest shows \
             the variants it names and the records of their originals. If nothing is found, the exit code is 4.
@@ -29,7 +29,7 @@ struct CacheInspect: ParsableCommand {
         guard !found.isEmpty else {
             throw CommandFailure(
                 .fetchFailed,
-                "nothing is stored under `\(SourceURL.redacting(key))`; `pipectl cache list` shows what is")
+                "nothing is stored under `\(SourceURL.redacting(key))`; `pipectl cache list` shows all entries")
         }
         let now = Double(time(nil))
         for entry in found.originals.map(ListedEntry.original) + found.variants.map(ListedEntry.variant) {

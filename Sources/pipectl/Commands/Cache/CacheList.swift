@@ -19,12 +19,13 @@ struct CacheList: ParsableCommand {
     var sort = ListRequest.Order.stored
     @Flag(help: "Reverse the order.")
     var reverse = false
-    @Option(help: "Only this tier.")
+    @Option(help: "List only this tier.")
     var tier: EntryTier?
     @OptionGroup var sources: SourceOptions
     @Option(
         help: ArgumentHelp(
-            "Only variants whose canonical recipe matches; same patterns as --source.", valueName: "pattern"))
+            "List only variants with a canonical recipe that matches; same patterns as --source.", valueName: "pattern")
+    )
     var recipe: String?
     @Option(help: ArgumentHelp("List at most this many entries.", valueName: "count"))
     var limit: Int?
@@ -53,7 +54,7 @@ struct CacheList: ParsableCommand {
             try store.list(request) { page in
                 let text = page.map { EntryText.line($0, json: json, now: now) + "\n" }.joined()
                 do throws(FileError) { try Console.write(Array(text.utf8)) } catch {
-                    // The output's reader is gone, so stop listing.
+                    // The reader of the output has exited, so stop listing.
                     failure = error
                 }
                 return failure == nil

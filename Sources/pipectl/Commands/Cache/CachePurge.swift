@@ -1,5 +1,4 @@
 import ArgumentParser
-import Glibc
 import Pipeline
 import PipelineSupport
 
@@ -22,11 +21,12 @@ struct CachePurge: AsyncParsableCommand {
 
     @Argument(help: ArgumentHelp("A source as `get` takes it, or a name as printed by `list`.", valueName: "source"))
     var source: String?
-    @Option(help: ArgumentHelp("Every source whose name begins with this URL or path.", valueName: "prefix"))
+    @Option(
+        help: ArgumentHelp("Purge every source with a name that begins with this URL or path.", valueName: "prefix"))
     var prefix: String?
     @Option(help: ArgumentHelp("Every http(s) source on exactly this host.", valueName: "host"))
     var host: String?
-    @Option(help: ArgumentHelp("Every source whose response has this tag.", valueName: "tag"))
+    @Option(help: ArgumentHelp("Purge every source with this tag in its response.", valueName: "tag"))
     var tag: String?
     @Flag(help: "Make records stale instead of removing anything.")
     var soft = false
@@ -42,41 +42,43 @@ struct CachePurge: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let selection = try SourceOptions.selection(prefix: prefix, host: host)
         let settings = common.collectedSettings()
         let configuration = try settings.configuration()
         try common.existingCache(settings)
         let text = source ?? ""
         let name =
             try source == nil || ImageSource.isStoredName(text) ? text : NamedSource(text, settings).storedName()
+        let selection: PurgeSelection =
+            if let prefix { try .prefix(prefix) } else if let host { try .host(host) } else if let tag {
+                .tags([tag])
+            } else {
+                // This program interprets the stored name of a file in a server's folder as a path, so select both
+                // names.
+                PurgeSelection(names: [name, text])
+            }
+        var isOfFleet = false
         let result = try await common.withPipeline(configuration) { pipeline in
+            if configuration.fleet == nil { isOfFleet = await pipeline.isOfFleet() }
             let mode: PurgeMode = soft ? .soft : .hard
-            if let selection { return try await pipeline.purge(selection, mode: mode) }
-            if let tag { return try await pipeline.purge(tags: [tag], mode: mode) }
-            // Records of a server's folder have a name that is a path here.
-            return try await pipeline.purge(names: [name, text], prefixes: [], mode: mode)
+            return try await pipeline.purge(selection, mode: mode)
         }
         let isUnknown = source != nil && result.sources == 0
         if json {
-            var object = JSONText()
-            object.add("source", source.map(SourceURL.redacting))
-            object.add("prefix", prefix.map(SourceURL.redacting))
-            object.add("host", host)
-            object.add("tag", tag)
-            if soft { object.add("mode", PurgeMode.soft.rawValue) }
-            object.add("sources", result.sources)
-            result.add(to: &object)
+            var object = JSONText([
+                "source": source.map(SourceURL.redacting), "prefix": prefix.map(SourceURL.redacting), "host": host,
+                "tag": tag, "mode": soft ? PurgeMode.soft.rawValue : nil, "sources": result.sources,
+            ])
+            object.add(result.members)
             if isUnknown { object.add("unknown", texts: [SourceURL.redacting(name)]) }
-            print(object.closed)
+            print(object.json)
         } else if !isUnknown {
             let sources = Readable.count(result.sources, "source", "sources") + ": "
             let what = soft ? Readable.count(result.records, "record", "records") : result.text
             print((soft ? "made stale " : "removed ") + (source == nil ? sources : "") + what)
         }
-        let isOfFleet = configuration.fleet == nil && access(settings.cacheFolder + "/cache.purge-place", F_OK) == 0
         if isOfFleet, !common.quiet {
             Console.error(
-                "pipectl: warning: a server of a fleet uses this folder, and the other machines are not told: give this "
+                "pipectl: warning: a server of a fleet uses this folder, and the other machines do not learn of this purge: give this "
                     + "command its settings (--config, or --set fleet.redis=…)", .warning)
         }
         for tier in result.unconfirmed {
@@ -84,21 +86,21 @@ struct CachePurge: AsyncParsableCommand {
             Console.error(
                 "pipectl: warning: "
                     + (isFleet
-                        ? "the other machines are not told, since the server in fleet.redis cannot be reached: purge again"
-                        : "the tier \(tier) did not confirm the purge and may still hold what it covers: purge again"),
+                        ? "the server in fleet.redis cannot be reached: the next process on this folder tells the other machines"
+                        : "the tier \(tier) did not confirm the purge, which the next process on this folder repeats"),
                 .warning)
         }
         if isUnknown {
             throw CommandFailure(
                 .fetchFailed,
-                "nothing is stored under `\(SourceURL.redacting(name))` in this folder; `pipectl cache list` shows what is"
+                "nothing is stored under `\(SourceURL.redacting(name))` in this folder; `pipectl cache list` shows all entries"
             )
         }
     }
 }
 
 extension PurgeResult {
-    /// `3 records, 2 bodies and 7 variants, 1.2 MB`.
+    /// The summary of a purge, for example `3 records, 2 bodies and 7 variants, 1.2 MB`.
     var text: String {
         [
             Readable.count(records, "record", "records"),
@@ -107,11 +109,10 @@ extension PurgeResult {
         ].joined(separator: ", ")
     }
 
-    func add(to object: inout JSONText) {
-        object.add("records", records)
-        object.add("originals", originals)
-        object.add("variants", variants)
-        object.add("bytes", bytes)
-        if !unconfirmed.isEmpty { object.add("unconfirmed", texts: unconfirmed.map(\.description)) }
+    var members: JSONText.Members {
+        [
+            "records": records, "originals": originals, "variants": variants, "bytes": bytes,
+            "unconfirmed": unconfirmed.isEmpty ? nil : unconfirmed.map(\.description),
+        ]
     }
 }

@@ -26,7 +26,7 @@ struct CacheTrim: ParsableCommand {
     var maxEntries: Int?
     @Option(help: ArgumentHelp("Maximum size of each tier: 4096, 500MB, 2GiB.", valueName: "size"))
     var maxBytes: String?
-    @Option(help: "Only this tier.")
+    @Option(help: "Trim only this tier.")
     var tier: EntryTier?
     @Flag(help: "One JSON object.")
     var json = false
@@ -35,7 +35,7 @@ struct CacheTrim: ParsableCommand {
     func validate() throws {
         guard olderThan != nil || unusedFor != nil || !sources.isEmpty || maxEntries != nil || maxBytes != nil else {
             throw ValidationError(
-                "say what to remove, for example --older-than 30d or --max-bytes 1GB; `cache clear` removes everything")
+                "give a limit, for example --older-than 30d or --max-bytes 1GB; `cache clear` removes everything")
         }
         for text in [olderThan, unusedFor].compactMap({ $0 }) where Self.seconds(text) == nil {
             throw ValidationError("`\(text)` is not a duration; write a number and s, m, h or d, such as 12h")
@@ -56,11 +56,8 @@ struct CacheTrim: ParsableCommand {
         if let tier { request.tiers = [tier] }
         let result = try common.withStore { try $0.trim(request) }
         if json {
-            var object = JSONText()
-            object.add("originals", result.originals)
-            object.add("variants", result.variants)
-            object.add("bytes", result.bytes)
-            print(object.closed)
+            print(
+                JSONText(["originals": result.originals, "variants": result.variants, "bytes": result.bytes]).json)
         } else {
             let originals = Readable.count(result.originals, "original", "originals")
             let variants = Readable.count(result.variants, "variant", "variants")

@@ -4,7 +4,7 @@ import Testing
 @testable import pipectl
 
 extension CommandTests {
-    /// What independent tests of shared caches look at, asked of a running server and held to a table of our own.
+    /// The questions of independent tests of shared caches, asked of a running server and compared with a table.
     @Suite struct Conformance {
         private static let groups: [(name: String, exchanges: [Exchange])] = [
             ("freshness", FreshnessExchanges.all), ("directives", DirectiveExchanges.all),

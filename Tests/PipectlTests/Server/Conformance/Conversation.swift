@@ -4,19 +4,19 @@ import TestSupport
 
 @testable import pipectl
 
-/// Holds exchanges, each on a resource of its own, with one server and one origin.
+/// Carries out exchanges, each on a separate resource, with one server and one origin.
 final class Conversation: Sendable {
     /// One that went otherwise than its table says.
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// What every request of the client has besides its own: what browsers and libraries send, and directives that
-    /// nobody knows, which must do no harm (RFC 9111 §5.2.3).
+    /// Fields of every request of the client: fields that browsers and libraries send, and unknown directives, which
+    /// must do no harm (RFC 9111 §5.2.3).
     private static let always: Lines = [
         "Accept": "*/*", "Accept-Language": "*", "Accept-Encoding": "gzip, deflate", "User-Agent": "conformance",
         "Sec-Fetch-Mode": "cors", "Pragma": "some-extension", "Cache-Control": "some-extension",
-        "Described-As": "`max-age=\"1\"` (\\, %20; =\u{FC}), ",
+        "Described-As": "`max-age=\"1\"` (\\, %20; =\u{C3}\u{BC}), ",
     ]
     /// Not passed on, in lower case (RFC 9110 §7.6.1), with what `Connection` names.
     private static let hopByHop: Set<String> = [
@@ -28,7 +28,7 @@ final class Conversation: Sendable {
     private struct State {
         /// Unix seconds at which each exchange began.
         var starts: [Int: Int] = [:]
-        /// What the origin was asked, by exchange and request.
+        /// The origin's requests, by exchange and request.
         var asked: [[Int]: [OriginRequest]] = [:]
     }
 
@@ -44,9 +44,9 @@ final class Conversation: Sendable {
         state = SharedState()
     }
 
-    /// Holds them all, several at once where none can disturb another.
+    /// Carries out all exchanges, several at once if they cannot disturb each other.
     ///
-    /// - Returns: those that went wrong, in order.
+    /// - Returns: the failures, in order.
     func failures(server: RunningServer) async throws -> [Failure] {
         let origin = try LoopbackOrigin { [exchanges, state] in Self.reply(to: $0, exchanges, state) }
         defer { origin.stop() }
@@ -237,7 +237,7 @@ final class Conversation: Sendable {
         }
     }
 
-    /// What a 304 makes of a stored answer (RFC 9111 §3.2).
+    /// The stored answer after a 304 (RFC 9111 §3.2).
     private static func merged(
         _ stored: [(name: String, value: String)], _ new: [(name: String, value: String)]
     ) -> [(name: String, value: String)] {
@@ -248,7 +248,7 @@ final class Conversation: Sendable {
         return stored.filter { !names.contains($0.name.lowercased()) } + changed
     }
 
-    /// Values by lower-case name, of what a client is to see as it is.
+    /// Values by lower-case name, for the fields that a client sees unchanged.
     private static func visible(_ lines: [(name: String, value: String)]) -> [String: [String]] {
         var values: [String: [String]] = [:]
         for line in lines { values[line.name.lowercased(), default: []].append(line.value) }
@@ -292,7 +292,7 @@ final class Conversation: Sendable {
         let names = Set(answer.fields.all.map { $0.name.lowercased() })
         let hasFraming = names.contains("content-length") || names.contains("transfer-encoding")
         if hasFraming {
-            // A length of the table's own may be another than the body's: nobody else shall find what is left over.
+            // The table's length may differ from the body's. Other requests must not read the rest.
             head += "Connection: close\r\n"
         } else if ![204, 304].contains(answer.status) {
             head += "Content-Length: \(bytes(body).count)\r\n"
@@ -335,7 +335,7 @@ final class Conversation: Sendable {
 }
 
 extension Request.Outcome {
-    /// How often the origin is asked for it; nil where it depends on when.
+    /// The number of requests to the origin; nil if it depends on the time.
     fileprivate var timesAsked: Int? {
         switch self {
         case .fresh, .confirmed, .standsIn, .reusedMeanwhile: 1

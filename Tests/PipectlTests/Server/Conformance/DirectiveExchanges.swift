@@ -1,4 +1,4 @@
-/// What directives of the origin and of the client permit and forbid, but for lifetimes.
+/// The permissions and prohibitions of the origin's and the client's directives, except lifetimes.
 enum DirectiveExchanges {
     static var all: [Exchange] { storing + validating + client + pragma + credentials + targeted + surrogate }
 
@@ -219,7 +219,7 @@ enum DirectiveExchanges {
     // MARK: Surrogate-Control
 
     private static let note =
-        "`Surrogate-Control`, a note of 2001 that no RFC took up; `CachingConfiguration.targetedFields` can name it"
+        "`Surrogate-Control`, a note from 2001 that no RFC adopted; `CachingConfiguration.targetedFields` can name it"
 
     private static let surrogate: [Exchange] = [
         .refetched("Surrogate-Control alone", .notDone(note), "9213", ["Surrogate-Control": "max-age=3600"]),

@@ -1,6 +1,6 @@
 /// A conversation of one client with one resource of an origin through `/original`, and what must come of each request.
 struct Exchange: Sendable {
-    /// What asks for it.
+    /// The source of the requirement.
     enum Weight: Sendable, Hashable {
         /// A requirement of an RFC.
         case required
@@ -21,7 +21,7 @@ struct Exchange: Sendable {
         }
     }
 
-    /// What is tried, in few words; no two are alike.
+    /// A short name of the attempt; no two are equal.
     let name: String
     let weight: Weight
     /// RFC and section.
@@ -42,22 +42,23 @@ struct Exchange: Sendable {
 
 /// One request of the client, what the origin would answer to it, and what must come of it.
 struct Request: Sendable {
-    /// What must come. Answers are counted from 1: answer 2 is what the origin gave for the second request.
+    /// The expected answer. Answers are counted from 1: answer 2 is the origin's answer to the second request.
     enum Outcome: Sendable, Hashable {
         /// The origin is asked once, and its answer is passed on.
         case fresh
         /// An earlier answer; the origin is not asked.
         case reused(Int)
-        /// An earlier answer, after the origin was asked once on the condition that the answer's `ETag` and
-        /// `Last-Modified`, as far as it has them, make, and said 304.
+        /// An earlier answer, after the origin was asked once with conditions from the answer's `ETag` and
+        /// `Last-Modified`, as far as it has them, and answered 304.
         case confirmed(Int)
         /// An earlier answer, after the origin was asked once and did not answer, or with a failure.
         case standsIn(Int)
         /// An earlier answer at once; the origin is asked meanwhile, and the next request waits for that.
         case reusedMeanwhile(Int)
-        /// As `reused`, as soon as that answer is stored; until then older ones may come.
+        /// Like `reused`, as soon as that answer is stored; until then older ones may come.
         case reusedSoon(Int)
-        /// A problem of the server's own with this status; the origin is asked so often, and nothing of any answer shows.
+        /// A problem of the server with this status, after this number of requests to the origin. No part of any answer
+        /// shows.
         case refused(Int, asking: Int)
     }
 
@@ -71,13 +72,13 @@ struct Request: Sendable {
     var isBare = false
     /// The origin's answer, should it be asked.
     var answer = Answer()
-    /// The status the client gets, where it is not that of the answer.
+    /// The status for the client, if it differs from the answer's.
     var status: Int?
-    /// Fields the client gets, besides those of the answer.
+    /// Fields for the client, besides the answer's.
     var shows: Lines = [:]
     /// Fields the client does not get.
     var hides: [String] = []
-    /// The body, where it is not that of the answer.
+    /// The body, if it differs from the answer's.
     var body: String?
     /// The least `Age` the client gets; nil: whether there is one is not looked at.
     var age: Int?
@@ -104,7 +105,7 @@ struct Request: Sendable {
     }
 }
 
-/// What the origin answers.
+/// The origin's answer.
 struct Answer: Sendable, ExpressibleByDictionaryLiteral {
     struct Interim: Sendable, Hashable {
         var status: Int
@@ -112,11 +113,11 @@ struct Answer: Sendable, ExpressibleByDictionaryLiteral {
     }
 
     var status = 200
-    /// `Date` and `Content-Length` are added where they are not among them.
+    /// `Date` and `Content-Length` are added if they are missing.
     var fields: Lines = [:]
     /// By default one that tells the exchange and the request.
     var body: String?
-    /// What comes before the answer.
+    /// Interim answers before the final one.
     var interim: [Interim] = []
     /// Whether the connection ends in its place.
     var isMissing = false
@@ -149,11 +150,11 @@ struct Answer: Sendable, ExpressibleByDictionaryLiteral {
 /// Field lines in order, with repeats.
 struct Lines: Sendable, Hashable, ExpressibleByDictionaryLiteral {
     enum Value: Sendable, Hashable, ExpressibleByStringInterpolation {
-        /// As it is, one scalar a byte.
+        /// Unchanged, one scalar a byte.
         case text(String)
         /// An HTTP date so many seconds from the exchange's start.
         case at(Int)
-        /// The same as RFC 850 wrote dates.
+        /// A date in the form of RFC 850.
         case at850(Int)
 
         init(stringLiteral value: String) { self = .text(value) }
@@ -181,7 +182,7 @@ extension Exchange {
         Exchange(name, weight, clause, .with(first, .fresh, answer), .with(then, .reused(1), Answer(), change))
     }
 
-    /// Asked for twice: the second request gets an answer of its own.
+    /// Two requests: the second gets a new answer.
     static func refetched(
         _ name: String, _ weight: Weight, _ clause: String, _ answer: Answer, then: Lines = [:], first: Lines = [:],
         _ change: (inout Request) -> Void = { _ in }

@@ -18,7 +18,7 @@ enum FieldExchanges {
         ("Access-Control-Allow-Origin", "*", "null"), ("ETag", "\"abcdef\"", "\"ghijkl\""),
     ]
 
-    /// Whether a 304 must change a field, or may as well leave it: those that describe the body.
+    /// Whether a 304 must change a field, or may leave it: fields that describe the body.
     private static func weight(_ name: String) -> Exchange.Weight {
         ["Content-Encoding", "Content-Type", "Content-Range"].contains(name) ? .chosen : .required
     }

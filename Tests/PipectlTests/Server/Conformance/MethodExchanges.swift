@@ -10,7 +10,7 @@ enum MethodExchanges {
         Request(outcome, answer) { $0.method = "HEAD" }
     }
 
-    private static let whole = "origins are asked with GET, for HEAD too: one answer serves both methods and is whole"
+    private static let whole = "the cache also sends GET for HEAD: one complete response serves both methods"
 
     private static let heads: [Exchange] = [
         Exchange(
@@ -71,7 +71,7 @@ enum MethodExchanges {
     // MARK: Parts of the origin
 
     private static let whyNoParts =
-        "206 is passed on, not stored: parts are not combined. Allowed, and originals are wanted whole"
+        "a 206 is forwarded, not stored, and parts are not combined (allowed): renders need complete originals"
 
     private static func received(_ name: String, then ranges: Lines) -> Exchange {
         let partial = Answer(

@@ -1,4 +1,4 @@
-/// Which statuses are stored, with an explicit lifetime and by heuristic.
+/// The statuses that are stored, with an explicit lifetime and by heuristic.
 enum StatusExchanges {
     static var all: [Exchange] { explicit + conditional + understood + heuristic + guesses }
 

@@ -1,4 +1,4 @@
-/// Which request an answer may be reused for.
+/// The requests that a response may be reused for.
 enum VaryExchanges {
     static var all: [Exchange] { selecting + normalised + stars + addresses }
 
@@ -39,8 +39,8 @@ enum VaryExchanges {
     ]
 
     private static let guess = """
-        a stored response is not chosen by guessing what the origin would pick for other preferences: \
-        §4.1 lets requests match only by normalising
+        the cache does not guess which stored response the origin would choose for different preferences: \
+        §4.1 permits matching by normalization only
         """
 
     private static let normalised: [Exchange] = [

@@ -1,0 +1,21 @@
+/// The `Cache-Control` directives of variants. They replace the directives that the server derives from the origin's
+/// response.
+public struct ClientFreshness: Sendable, Hashable {
+    /// How long clients may reuse a variant without contacting the server, in whole seconds. At least 0.
+    public var maxAge: Duration
+    /// How long after `maxAge` clients may reuse the variant while they revalidate it (RFC 5861 §3), in whole seconds.
+    /// Default 0.
+    public var staleWhileRevalidate = Duration.zero
+    /// Whether browsers reuse the variant even if the user reloads the page (RFC 8246 §2). Default false.
+    public var isImmutable = false
+
+    /// - Parameter maxAge: Whole seconds. At least 0.
+    public init(maxAge: Duration) { self.maxAge = maxAge }
+
+    /// The value of `Cache-Control`.
+    var directives: String {
+        let grace = staleWhileRevalidate.components.seconds
+        return "max-age=\(max(0, maxAge.components.seconds))" + (isImmutable ? ", immutable" : "")
+            + (grace > 0 ? ", stale-while-revalidate=\(grace)" : "")
+    }
+}

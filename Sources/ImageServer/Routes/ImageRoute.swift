@@ -1,0 +1,34 @@
+/// A route that serves pictures or descriptions of pictures. A server may disable routes
+/// (`ServerConfiguration.routes`).
+public enum ImageRoute: String, CaseIterable, Sendable {
+    /// `/variant/…`: pictures derived from sources.
+    case variant
+    /// `/original/…`: sources as the origins sent them, with all metadata.
+    case original
+    /// `/info/…`: descriptions of sources.
+    case info
+}
+
+/// The server's own paths: `/{name}/{signature}/{recipe}/{source}`. Originals and descriptions have no recipe.
+extension ImageRoute: Grammar {
+    package var name: String { rawValue }
+    package var template: String { "/\(rawValue)/{signature}/\(hasRecipe ? "{recipe}/" : ""){source}" }
+    package var negotiates: Bool { self == .variant }
+    private var hasRecipe: Bool { self == .variant }
+
+    package func read(
+        _ target: RequestTarget, _ signature: Signature, now: Double
+    ) throws(Problem) -> RoutedRequest {
+        let grant = try signature.grant(target, now: now)
+        let path = try OwnPath(target, hasRecipe: hasRecipe)
+        let answer: RoutedRequest.Answer =
+            switch self {
+            case .variant: .variant(recipe: path.recipe)
+            case .original: .original
+            case .info: .info
+            }
+        return RoutedRequest(answer: answer, source: path.source, grant: grant)
+    }
+
+    package func shown(_ target: RequestTarget) -> String { OwnPath.shown(target, hasRecipe: hasRecipe) }
+}

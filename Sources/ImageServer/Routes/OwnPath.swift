@@ -1,0 +1,87 @@
+import PipelineFetching
+import PipelineSupport
+
+/// The recipe and the source in a path of the server's own form.
+///
+///     /{name}/{signature}/{recipe}/{source}    /{name}/{signature}/{source}
+///
+/// The recipe is one path segment, and the source is the rest of the path. Both are percent-decoded exactly once. The
+/// query may contain `exp=UNIX`, which `Signature` checks, and `v=…`, which is ignored.
+struct OwnPath {
+    /// The recipe. Empty if the path has no recipe.
+    let recipe: String
+    /// The source as the client wrote it.
+    let source: String
+
+    /// - Throws: `Problem`: 400 if a segment is missing or cannot be decoded, if a proxy may interpret the source
+    ///   differently, or if the path has a different query, which may have been meant as part of the source.
+    init(_ target: RequestTarget, hasRecipe: Bool = false) throws(Problem) {
+        let (segments, query, first) = (target.segments, target.query, hasRecipe ? 3 : 2)
+        guard segments.count > first, !segments[first].isEmpty else {
+            let template = "/\(segments[0])/{signature}/\(hasRecipe ? "{recipe}/" : ""){source}"
+            throw Problem(.invalidSource, "expected \(template), \(Self.howToEncode)")
+        }
+        let hasQuery = query != nil && query.flatMap(SignedPath.expiry) == nil
+        source = try Self.source(segments[first...], hasQuery: hasQuery)
+        recipe = hasRecipe ? try Self.text(segments[2], of: .invalidRecipe, called: "recipe") : ""
+    }
+
+    /// Returns the path for the log, without its signature. The recipe stays as sent.
+    static func shown(_ target: RequestTarget, hasRecipe: Bool = false) -> String {
+        guard let name = target.name, let path = try? OwnPath(target, hasRecipe: hasRecipe) else {
+            return RequestLog.hidden(target)
+        }
+        let recipe = hasRecipe ? SourceURL.hidingSecrets(String(target.segments[2])) + "/" : ""
+        return "/\(name)/\(recipe)" + RequestLog.redacted(path.source)
+    }
+
+    static let howToEncode =
+        "the source percent-encoded, `?` as %3F, `%` as %25, and `/` as %2F throughout or not at all, "
+        + "or `b64:` and its base64url"
+
+    static func source(_ segments: ArraySlice<Substring>, hasQuery: Bool) throws(Problem) -> String {
+        guard !hasQuery else {
+            throw Problem(
+                .invalidSource, "a raw `?` ends the source, and only `v=…` and `exp=…` may follow; write \(howToEncode)"
+            )
+        }
+        // Clients and proxies resolve dot segments, and some decode %2F. They would interpret the path differently.
+        for segment in segments where segments.count > 1 {
+            let folded = segment.lowercased().replacing("%2e", with: ".")
+            guard folded != ".", folded != ".." else {
+                throw Problem(
+                    .invalidSource, "the source has a segment `\(segment)`, which others resolve; leave it out")
+            }
+            guard !folded.contains("%2f") else {
+                throw Problem(.invalidSource, "the source has both `/` and %2F; write \(howToEncode)")
+            }
+        }
+        let source = try text(segments.joined(separator: "/"), of: .invalidSource, called: "source")
+        for scheme in ["http:/", "https:/", "s3:/"]
+        where segments.count > 1 && source.hasPrefix(scheme) && !source.hasPrefix(scheme + "/") {
+            throw Problem(
+                .invalidSource,
+                "`\(scheme)` lacks a slash; a proxy may have merged two (nginx: `merge_slashes off`), or write each as %2F"
+            )
+        }
+        guard source.hasPrefix("b64:") else { return source }
+        guard let bytes = Base64.urlDecoded(source.dropFirst(4)),
+            let plain = String(validating: bytes, as: UTF8.self)
+        else {
+            throw Problem(.invalidSource, "the text after `b64:` is not base64url of UTF-8 text")
+        }
+        return plain
+    }
+
+    private static func text(
+        _ segment: some StringProtocol, of kind: Problem.Kind, called name: String
+    ) throws(Problem) -> String {
+        guard let bytes = percentDecoded(segment) else {
+            throw Problem(kind, "the \(name) holds a `%` without two hexadecimal digits; write %25 for a percent sign")
+        }
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+            throw Problem(kind, "the \(name) is not UTF-8 once percent-decoded")
+        }
+        return text
+    }
+}

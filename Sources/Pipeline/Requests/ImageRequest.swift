@@ -1,0 +1,144 @@
+public import HTTPCaching
+public import PipelineCaching
+package import PipelineFetching
+import PipelineSupport
+public import Variants
+
+/// The source of an original: a URL, a file, or bytes.
+public enum ImageSource: Sendable, Hashable {
+    /// An absolute http or https URL.
+    case url(String)
+    /// A path on the local file system; relative paths are resolved against the working directory.
+    case file(String)
+    /// Bytes supplied by the caller, with a name for messages. The bytes are identified by their digest.
+    case bytes([UInt8], name: String)
+
+    /// Compares bytes. Two names that are equal as Swift strings, but have different bytes, are different files.
+    public static func == (left: ImageSource, right: ImageSource) -> Bool {
+        switch (left, right) {
+        case (.url(let left), .url(let right)), (.file(let left), .file(let right)):
+            ByteString(left) == ByteString(right)
+        case (.bytes(let left, let name), .bytes(let right, let other)):
+            left == right && ByteString(name) == ByteString(other)
+        default: false
+        }
+    }
+
+    /// Hashes the properties that `==` compares.
+    public func hash(into hasher: inout Hasher) {
+        switch self {
+        case .url(let text): hasher.combine(ByteString(text))
+        case .file(let path): hasher.combine(ByteString(path))
+        case .bytes(let bytes, _): hasher.combine(bytes)
+        }
+    }
+
+    /// Parses a source. Text that begins with a scheme and `://` is a URL; any other text is a path.
+    ///
+    /// A `file` URL on this machine is a path too (RFC 8089). Text with another unknown scheme becomes a URL, so that
+    /// it is refused rather than looked up as a file.
+    public init(_ text: String) {
+        if let path = Self.filePath(text) {
+            self = .file(path)
+            return
+        }
+        let scheme = text.utf8.prefix { byte in
+            switch byte {
+            case 0x30...0x39, 0x41...0x5A, 0x61...0x7A, UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."): true
+            default: false
+            }
+        }
+        self = !scheme.isEmpty && text.utf8.dropFirst(scheme.count).starts(with: "://".utf8) ? .url(text) : .file(text)
+    }
+
+    /// The URL or path; nil for bytes.
+    var text: String? {
+        switch self {
+        case .url(let text), .file(let text): text
+        case .bytes: nil
+        }
+    }
+
+    /// The name of the source in messages, without credentials.
+    var displayName: String {
+        switch self {
+        case .url(let text), .file(let text): SourceURL.redacting(text)
+        case .bytes(_, let name): name
+        }
+    }
+
+    /// Returns the name of the source in messages, in which a URL is shown in normalized form.
+    func name(at url: SourceURL) -> String { if case .url = self { url.redacted } else { displayName } }
+
+    /// Returns the percent-decoded path of `file:///path` or `file://localhost/path`. Returns nil for any other text,
+    /// and if the path contains a NUL, a query or a fragment, or is not valid UTF-8.
+    private static func filePath(_ text: String) -> String? {
+        guard text.utf8.prefix(7).elementsEqual("file://".utf8) else { return nil }
+        var rest = text.utf8.dropFirst(7)
+        if rest.starts(with: "localhost/".utf8) { rest = rest.dropFirst(9) }
+        guard rest.first == UInt8(ascii: "/"), !rest.contains(UInt8(ascii: "?")), !rest.contains(UInt8(ascii: "#"))
+        else {
+            return nil
+        }
+        let bytes = SourceURL.percentDecoded(String(decoding: rest, as: UTF8.self))
+        return bytes.contains(0) ? nil : String(validating: bytes, as: UTF8.self)
+    }
+}
+
+/// The urgency of a request. Shared work runs at the highest priority among its waiters.
+public enum RequestPriority: Int, Sendable, Hashable, Comparable {
+    case low, normal, high
+
+    /// Orders by urgency.
+    public static func < (left: RequestPriority, right: RequestPriority) -> Bool { left.rawValue < right.rawValue }
+
+    var taskPriority: TaskPriority {
+        switch self {
+        case .low: .utility
+        case .normal: .medium
+        case .high: .high
+        }
+    }
+}
+
+/// A request to the pipeline: a source, and the recipe to apply to it.
+public struct ImageRequest: Sendable, Hashable {
+    /// The source of the original.
+    public var source: ImageSource
+    /// The recipe; nil, the default, to request the bytes of the original.
+    public var recipe: Recipe?
+    /// The formats that the client accepts for an `auto` output, best first. Empty, the default, keeps the family of
+    /// the original's format.
+    public var negotiated: [ImageFormat] = []
+    /// The policy for using stored responses; nil, the default, for the pipeline's policy.
+    public var policy: CachePolicy?
+    /// The urgency; `normal` by default.
+    public var priority = RequestPriority.normal
+    /// The time limit for the request, counted from its start. When it has passed, the request fails with
+    /// `renderDeadline` if it is waiting for a render, otherwise with `fetchTimedOut`. nil, the default, applies only
+    /// the limits of the configuration.
+    public var timeout: Duration?
+    /// The time to wait before using the network or rendering. Responses from the caches are not delayed. Zero by
+    /// default.
+    public var delay = Duration.zero
+    /// The tiers that may store results of the request; all by default.
+    public var storage = StorageOptions.all
+    /// An identifier for the source, used instead of its URL, for example for a picture served by several hosts; nil by
+    /// default.
+    public var sourceID: String?
+    /// Header fields to send to the origin.
+    public var fields: [HeaderField] = []
+    /// Whether the work continues and fills the caches after every caller has been cancelled. Default false: the work
+    /// is cancelled.
+    public var finishWhenAbandoned = false
+    /// Decides whether the request may contact the origin or render; not used for background work. nil, the default,
+    /// permits everything.
+    package var gate: WorkGate?
+    /// The folder that contains the file of a source `NAME:PATH`; nil, the default, for other sources.
+    package var folder: OpenFolder?
+
+    public init(_ source: ImageSource, recipe: Recipe? = nil) {
+        self.source = source
+        self.recipe = recipe
+    }
+}

@@ -1,0 +1,34 @@
+public import PipelineSupport
+
+/// An HTTP proxy for fetches (the `fetch.proxy` setting): `http://[USER:PASSWORD@]HOST[:PORT]`.
+///
+/// The proxy resolves host names and connects, so addresses can be checked only if a URL contains them.
+public struct FetchProxy: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
+    private let url: SourceURL
+
+    /// Parses the URL of a proxy. User and password are percent-encoded.
+    ///
+    /// - Throws: `InvalidSetting` for a scheme other than http, and for a URL with a path, query or fragment. The
+    ///   message omits the URL, because the URL may contain a password.
+    public init(_ text: String) throws(InvalidSetting) {
+        guard let url = try? SourceURL(text), url.scheme == "http", url.target == "/", !text.contains("#") else {
+            throw InvalidSetting("expected http://[USER:PASSWORD@]HOST[:PORT], user and password percent-encoded")
+        }
+        self.url = url
+    }
+
+    /// The URL `http://HOST:PORT`, without user and password.
+    public var description: String { "http://\(url.host):\(url.port)" }
+
+    /// An empty mirror, so that dumps omit user and password.
+    public var customMirror: Mirror { Mirror(self, children: []) }
+
+    /// The user and password for the `Basic` scheme (RFC 7617); nil if the URL has no userinfo.
+    var credentials: (user: String, password: String)? {
+        guard let parts = url.userinfo?.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false) else {
+            return nil
+        }
+        let texts = parts.map { String(decoding: SourceURL.percentDecoded(String($0)), as: UTF8.self) }
+        return (texts[0], texts.count > 1 ? texts[1] : "")
+    }
+}

@@ -1,0 +1,35 @@
+/// The reason why a call for a batch failed.
+package enum BatchError: Error, Sendable, Hashable, CustomStringConvertible {
+    case redis(RedisError)
+    /// The server does not support a command that batches use.
+    case serverTooOld(RedisError)
+    /// The batch does not exist in Redis: it was removed or evicted, it has expired, or the server was emptied.
+    case gone(BatchID)
+    /// A different version of this program created the batch.
+    case unknownFormat(BatchID)
+    /// An item exceeds `BatchTerms.maxBytes`, or its result does. If the number is nil, the options do.
+    case tooLarge(item: Int?, bytes: Int)
+    /// The batch does not contain as many items as the submitter expects: another submitter added items, or an earlier
+    /// call that seemed to fail added them. Nothing was changed.
+    case outOfStep(expected: Int, submitted: Int)
+    /// Items were submitted after `finish`.
+    case finished(BatchID, total: Int)
+
+    package var description: String {
+        switch self {
+        case .redis(let error): error.message
+        case .serverTooOld(let error): "\(error.message); batches need Redis 6.2 or newer"
+        case .gone(let id):
+            "Redis does not have batch \(id): it was removed or evicted, has expired, or the server was emptied"
+        case .unknownFormat(let id): "another version of this program created batch \(id); use that version"
+        case .tooLarge(let item, let bytes):
+            """
+            \(item.map { "item \($0) of the batch, or its result, has" } ?? "the options of the batch have") \(bytes) \
+            bytes; the limit is \(BatchTerms.maxBytes)
+            """
+        case .outOfStep(let expected, let submitted):
+            "the batch has \(submitted) items, not \(expected): another submitter adds to it; go on with \(submitted)"
+        case .finished(let id, let total): "batch \(id) is finished with \(total) items; create another one for more"
+        }
+    }
+}

@@ -1,0 +1,89 @@
+/// Decides, from the content of the stream, which purges a node must apply and whether it has missed any.
+///
+/// The type is a value and performs no I/O. `place` advances with the returned events. The caller stores it once it has
+/// applied them.
+struct PurgeProgress: Sendable, Hashable {
+    /// The node's position; nil until the end of the stream is known. This is the case initially, and after a loss that
+    /// no entry in the stream follows.
+    private(set) var place: PurgePlace?
+    /// A loss to report with the next position. Otherwise, a purge published between the handling of the loss and the
+    /// search for a position would be missed.
+    private var pending: PurgeLoss?
+    /// The epoch to replace, so that the other nodes notice the loss; nil if another node has replaced it.
+    private(set) var outdated: String?
+
+    init(_ start: PurgeStart) {
+        switch start {
+        case .new: break
+        case .place(let place): self.place = place
+        case .damagedPlace: pending = .damagedPlace
+        }
+    }
+
+    /// Begins at the end of the stream.
+    ///
+    /// - Parameters:
+    ///   - counter: the number of the last purge that any node has published; 0 before the first purge.
+    ///   - last: the last entry of the stream at the same moment; nil if the stream is empty.
+    ///   - epoch: the stream's epoch.
+    mutating func begin(counter: Int, last: StreamID?, epoch: String = "") -> [PurgeEvent] {
+        place = PurgePlace(number: counter, streamID: last ?? .start, epoch: epoch)
+        defer { (pending, outdated) = (nil, nil) }
+        return pending.map { [.lost($0)] } ?? []
+    }
+
+    /// Processes the entries after the position.
+    ///
+    /// - Parameters:
+    ///   - counter: the number of the last purge that any node has published; 0 before the first purge.
+    ///   - hasPlace: whether the entry at the position is still in the stream.
+    ///   - entries: the next entries, read after the other values; empty only if the stream has no more entries.
+    ///   - epoch: the stream's epoch; nil if it has none.
+    mutating func take(
+        counter: Int, hasPlace: Bool, entries: [PurgeEntry], epoch: String? = ""
+    ) -> [PurgeEvent] {
+        guard var place else { return [] }
+        var loss: PurgeLoss?
+        if counter < place.number {
+            loss = .smallerNumber(counter, place: place.number)
+        } else if !hasPlace, place.streamID != .start {
+            // An empty stream does not contain the entry at the position.
+            loss = .placeGone(place.number)
+        } else if epoch != place.epoch {
+            loss = .otherEpoch
+        } else if entries.isEmpty, counter > place.number {
+            loss = .gap(expected: place.number + 1, found: nil)
+        }
+        if let loss {
+            (pending, outdated, self.place) = (loss, epoch == place.epoch ? epoch : nil, nil)
+            return []
+        }
+        var events: [PurgeEvent] = []
+        for entry in entries {
+            let expected = place.number + 1
+            (place.number, place.streamID) = (entry.number ?? place.number, entry.id)
+            guard let number = entry.number, let payload = entry.payload, let node = entry.node else {
+                events.append(.lost(.garbled(entry.id)))
+                continue
+            }
+            if number < expected {
+                events.append(.lost(.smallerNumber(number, place: expected - 1)))
+                outdated = epoch
+            }
+            if number > expected { events.append(.lost(.gap(expected: expected, found: number))) }
+            events.append(.purge(number: number, payload: payload, node: node))
+        }
+        self.place = place
+        return events
+    }
+
+    /// Whether the next read must create an epoch: the stream's epoch is outdated, or an earlier version stored the
+    /// position.
+    var needsEpoch: Bool { outdated != nil || place?.epoch.isEmpty == true }
+
+    /// Adopts the stream's current epoch.
+    mutating func adopt(_ epoch: String) {
+        place?.epoch = epoch
+        outdated = nil
+    }
+}

@@ -1,0 +1,197 @@
+import CRedis
+import Glibc
+import PipelineSupport
+import Synchronization
+
+/// A connection to a Redis server. It is opened on first use, and again after a failure.
+///
+/// Calls are performed one after the other on the connection's thread. A blocking command delays all other calls, so
+/// use a separate connection for it.
+package final class RedisConnection: Sendable {
+    /// Whether hiredis can be loaded.
+    package static var isLibraryInstalled: Bool { credis_load() }
+
+    package struct Configuration: Sendable {
+        package var url: RedisURL
+        /// The path of a PEM file with the certificate authorities to trust for `rediss://`; nil for the system's
+        /// authorities.
+        package var authoritiesFile: String?
+        /// The seconds for a call, including connecting. Default 5.
+        package var timeoutSeconds = 5.0
+        /// The maximum size of a reply in bytes. Default 32 MiB. A full batch of the largest purges takes 8 MiB.
+        package var maxReplyBytes = 32 << 20
+        /// The seconds without attempts after a failure, doubled with each further failure. Default 0.1.
+        package var firstBackoffSeconds = 0.1
+        /// The maximum of the doubled seconds. Default 10.
+        package var mostBackoffSeconds = 10.0
+
+        package init(_ url: RedisURL) { self.url = url }
+    }
+
+    private let configuration: Configuration
+    private let worker: RedisWorker
+    private let thread = OwnedThreads(count: 1)
+
+    var url: RedisURL { configuration.url }
+
+    package init(_ configuration: Configuration) {
+        self.configuration = configuration
+        worker = RedisWorker(configuration)
+    }
+
+    deinit { close() }
+
+    /// Sends commands in one write and returns their replies in order. Errors of individual commands are among the
+    /// replies.
+    ///
+    /// A failure closes the connection. The server may have executed the commands nevertheless.
+    ///
+    /// - Parameter timeoutSeconds: the timeout, counted from the call; nil for the configured timeout. A call that is
+    ///   waiting for other calls on the same connection may learn later that its time has run out.
+    package func send(
+        _ commands: [[RedisWord]], timeoutSeconds: Double? = nil
+    ) async throws(RedisError) -> [RedisReply] {
+        let url = url
+        if thread.isEmpty { throw RedisError(.unreachable, url, "the system cannot start a thread") }
+        let deadline = SystemClock.monotonic.seconds + (timeoutSeconds ?? configuration.timeoutSeconds)
+        let call = RedisCall()
+        let result = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                call.begin(continuation)
+                thread.submit { [worker] in call.end(worker.result(of: commands, deadline, call)) }
+            }
+        } onCancel: {
+            call.end(.failure(RedisError(.cancelled, url, "the call was cancelled")))
+            worker.wake()
+        }
+        return try result.get()
+    }
+
+    /// Closes the connection, which ends all calls at once.
+    package func close() {
+        worker.close()
+        thread.submit { [worker] in worker.disconnect() }
+    }
+}
+
+/// The waiter of a call. Its result or its cancellation resumes it, whichever comes first.
+private final class RedisCall: Sendable {
+    typealias Outcome = Result<[RedisReply], RedisError>
+    private struct State {
+        var outcome: Outcome?
+        var waiter: CheckedContinuation<Outcome, Never>?
+    }
+    private let state = Mutex(State())
+
+    var hasEnded: Bool { state.withLock { $0.outcome != nil } }
+
+    func begin(_ waiter: CheckedContinuation<Outcome, Never>) {
+        let outcome = state.withLock { state in
+            if state.outcome == nil { state.waiter = waiter }
+            return state.outcome
+        }
+        if let outcome { waiter.resume(returning: outcome) }
+    }
+
+    func end(_ outcome: Outcome) {
+        let waiter = state.withLock { state in
+            if state.outcome == nil { state.outcome = outcome }
+            defer { state.waiter = nil }
+            return state.waiter
+        }
+        waiter?.resume(returning: outcome)
+    }
+}
+
+/// The work on a connection's thread.
+///
+/// `@unchecked Sendable`: `shared` is locked, and only the thread uses everything else.
+private final class RedisWorker: @unchecked Sendable {
+    private struct Shared {
+        var isClosed = false
+        /// Created by the thread with the first connection.
+        var wait: RedisWait?
+    }
+    private let shared = Mutex(Shared())
+    private let configuration: RedisConnection.Configuration
+    private var link: RedisLink?
+    private var call: RedisCall?
+    private var backoff = RedisBackoff()
+    private var lastFailure: RedisError?
+
+    init(_ configuration: RedisConnection.Configuration) { self.configuration = configuration }
+
+    /// Ends the thread's wait. The caller has stored the reason where `check` finds it.
+    func wake() { shared.withLock { $0.wait }?.wake() }
+
+    func close() {
+        shared.withLock { $0.isClosed = true }
+        wake()
+    }
+
+    func disconnect() { link = nil }
+
+    func result(of commands: [[RedisWord]], _ deadline: Double, _ call: RedisCall) -> RedisCall.Outcome {
+        self.call = call
+        defer { self.call = nil }
+        return Result { () throws(RedisError) in
+            try check()
+            return try replies(to: commands, deadline)
+        }
+    }
+
+    /// Throws if the connection was closed or the current call was cancelled.
+    private func check() throws(RedisError) {
+        if shared.withLock({ $0.isClosed }) { throw RedisError(.closed, configuration.url, "the connection is closed") }
+        if call?.hasEnded == true { throw RedisError(.cancelled, configuration.url, "the call was cancelled") }
+    }
+
+    private func replies(to commands: [[RedisWord]], _ deadline: Double) throws(RedisError) -> [RedisReply] {
+        if link?.isStale == true { link = nil }
+        if link == nil { try failDuringBackoff() }
+        do throws(RedisError) {
+            let link = try connected(deadline)
+            let replies = try link.exchange(commands, deadline: deadline)
+            backoff = RedisBackoff()
+            return replies
+        } catch {
+            // Replies to this call may still arrive, so the link cannot be reused.
+            link = nil
+            guard error.code != .cancelled, error.code != .closed else { throw error }
+            var failure = error
+            failure.retrySeconds = backoff.fail(configuration, now: SystemClock.monotonic.seconds)
+            lastFailure = failure
+            throw failure
+        }
+    }
+
+    private func failDuringBackoff() throws(RedisError) {
+        let seconds = backoff.retryAt - SystemClock.monotonic.seconds
+        guard seconds > 0, let last = lastFailure else { return }
+        var failure = last
+        failure.retrySeconds = seconds
+        failure.message += "; tried again in \((seconds * 10).rounded(.up) / 10) s"
+        throw failure
+    }
+
+    private func connected(_ deadline: Double) throws(RedisError) -> RedisLink {
+        if let link { return link }
+        let url = configuration.url
+        guard credis_load() else {
+            throw RedisError(.libraryUnavailable, url, "hiredis is missing: install libhiredis0.14 or libhiredis1.1.0")
+        }
+        guard let wait = shared.withLock({ $0.wait }) ?? RedisWait() else {
+            throw RedisError(.libraryUnavailable, url, "libcurl is missing: install libcurl4")
+        }
+        shared.withLock { $0.wait = wait }
+        // Leave signals to the program's own threads. OpenSSL would raise SIGPIPE here.
+        var all = sigset_t()
+        sigfillset(&all)
+        pthread_sigmask(SIG_BLOCK, &all, nil)
+        let link = try RedisLink(configuration, wait, deadline: deadline) { [unowned self] () throws(RedisError) in
+            try check()
+        }
+        self.link = link
+        return link
+    }
+}

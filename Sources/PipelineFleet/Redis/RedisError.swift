@@ -1,0 +1,69 @@
+/// The reason why a Redis call failed.
+package struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
+    package enum Code: Sendable, Hashable {
+        /// hiredis or libcurl is not installed.
+        case libraryUnavailable
+        /// There is no connection, or the server has closed it.
+        case unreachable
+        /// The server requires a password, or rejects the password that it received.
+        case credentialsRefused
+        /// The TLS handshake or the certificate failed.
+        case tls
+        /// The call timed out.
+        case timedOut
+        /// The calling task was cancelled.
+        case cancelled
+        /// The owner closed the connection.
+        case closed
+        /// The server's reply violates the Redis protocol, or exceeds the size limit.
+        case protocolViolation
+        /// A command exceeds a size limit of this client.
+        case tooLarge
+        /// The server replied with an error.
+        case server
+    }
+
+    package let code: Code
+    /// The error, the server (without the password), and how to fix it.
+    package internal(set) var message: String
+    /// The seconds until the next connection attempt. Earlier calls fail at once. nil if the next call may try.
+    package var retrySeconds: Double?
+
+    package var description: String { message }
+
+    init(_ code: Code, _ url: RedisURL, _ problem: String) {
+        self.code = code
+        message = "\(url): \(problem)"
+    }
+
+    /// Returns the error for an error reply.
+    package static func reply(_ text: String, _ url: RedisURL) -> RedisError {
+        let kind = text.prefix { $0 != " " }
+        if kind == "NOAUTH" || kind == "WRONGPASS" {
+            let advice =
+                url.password == nil
+                ? "the server requires a password: add USER:PASSWORD@ or :PASSWORD@ before the host"
+                : "the server refuses the user or the password"
+            return RedisError(.credentialsRefused, url, "\(advice) (\(kind))")
+        }
+        // A server that does not know AUTH repeats its arguments in the error.
+        let isTelling = url.password.map { !$0.isEmpty && text.contains($0) } ?? false
+        let advice =
+            switch kind {
+            case "NOPERM": "; the user's ACL has to allow the command and the keys"
+            case "READONLY": "; this is a replica, name the primary"
+            case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN": "; the server may be able to answer later"
+            case "OOM": "; raise the server's maxmemory or have it evict other keys"
+            default: ""
+            }
+        return RedisError(.server, url, "the server answered: \(isTelling ? String(kind) : text)\(advice)")
+    }
+}
+
+extension RedisConnection {
+    /// Returns the error for a reply that does not fit the command, or for an error reply.
+    func unexpected(_ reply: RedisReply) -> RedisError {
+        if case .error(let text) = reply { return .reply(text, url) }
+        return RedisError(.protocolViolation, url, "the server sent a reply that the command does not have")
+    }
+}

@@ -1,0 +1,30 @@
+import CCurl
+import PipelineSupport
+
+/// Waits for a connection's socket on its thread. Other threads can end the wait.
+///
+/// `@unchecked Sendable`: libcurl allows `curl_multi_wakeup` on any thread. All other uses of the handle are on the
+/// connection's thread.
+final class RedisWait: @unchecked Sendable {
+    let multi: UnsafeMutableRawPointer
+
+    /// Creates a wait; nil if libcurl is missing or cannot start.
+    init?() {
+        guard Self.globalState == CURLE_OK, let multi = curl_multi_init() else { return nil }
+        self.multi = multi
+    }
+
+    deinit { curl_multi_cleanup(multi) }
+
+    private static let globalState = curl_global_init(Int(ccurl_global_default))
+
+    /// Ends the current wait, or the next one.
+    func wake() { curl_multi_wakeup(multi) }
+
+    /// Waits for libcurl's own sockets, and for a further socket if given.
+    func rest(until deadline: Double, socket: curl_socket_t? = nil, events: Int32 = 0) {
+        let milliseconds = Int32(min(max((deadline - SystemClock.monotonic.seconds) * 1000, 0).rounded(.up), 60_000))
+        var other = curl_waitfd(fd: socket ?? -1, events: Int16(events), revents: 0)
+        curl_multi_poll(multi, &other, socket == nil ? 0 : 1, milliseconds, nil)
+    }
+}

@@ -1,0 +1,35 @@
+/// A set of distinct colors in insertion order, up to a limit. Uses a hash table with open addressing.
+struct ColourTable {
+    /// The indexes of colors, or -1. At most half of the slots are used, so that searches are short.
+    private var slots: [Int32]
+    private let shift: UInt32
+    private let limit: Int
+    private(set) var colours: [UInt32] = []
+
+    init(limit: Int) {
+        let bits = Int.bitWidth - (2 * limit).leadingZeroBitCount
+        slots = Array(repeating: -1, count: 1 << bits)
+        shift = UInt32(32 - bits)
+        self.limit = limit
+    }
+
+    /// Inserts a color. Returns false if the color is new and the table is full.
+    @discardableResult mutating func insert(_ colour: UInt32) -> Bool {
+        let slot = slot(of: colour)
+        if slots[slot] >= 0 { return true }
+        guard colours.count < limit else { return false }
+        slots[slot] = Int32(colours.count)
+        colours.append(colour)
+        return true
+    }
+
+    /// Returns the index of a color that has been inserted.
+    func index(of colour: UInt32) -> Int { Int(slots[slot(of: colour)]) }
+
+    private func slot(of colour: UInt32) -> Int {
+        // Use Fibonacci hashing.
+        var slot = Int((colour &* 0x9E37_79B9) >> shift)
+        while slots[slot] >= 0, colours[Int(slots[slot])] != colour { slot = (slot + 1) & (slots.count - 1) }
+        return slot
+    }
+}

@@ -1,0 +1,21 @@
+import Foundation
+import HTTPCaching
+import Testing
+
+@testable import PipelineCaching
+
+/// The encoded form of entries that an application's tier stores.
+struct EntryCodableTests {
+    @Test func `records and variants come back as they were encoded, with their selection`() throws {
+        var original = record("http://a/\u{E9}", [1, 2], selecting: ["accept": "image/webp", "dpr": nil])
+        original.response.isSoftPurged = true
+        let entry = variant("v", of: original.digest, [3])
+        let (encoder, decoder) = (JSONEncoder(), JSONDecoder())
+        let record = try decoder.decode(OriginalRecord.self, from: encoder.encode(original))
+        #expect(record == original && record.hasSameSelection(as: original))
+        #expect(try decoder.decode(VariantEntry.self, from: encoder.encode(entry)) == entry)
+        var other = original
+        other.response.selecting["dpr"] = "2"
+        #expect(!other.hasSameSelection(as: original))
+    }
+}
