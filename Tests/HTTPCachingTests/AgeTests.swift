@@ -2,8 +2,7 @@ import HTTPCaching
 import Testing
 
 struct AgeTests {
-    /// RFC 9111 §5.1, `Age.current`: The first member of an `Age` list is used; a member that is not all digits is
-    /// ignored; larger values become 2³¹.
+    /// RFC 9111 §5.1, `Age.current`: The first member of an `Age` list is used if it is all digits, capped at 2³¹.
     @Test(arguments: [
         (nil, 0.0), ("10", 10), ("0", 0), ("10, 3", 10), ("4294967296", 2_147_483_648), ("-1", 0), ("1.5", 0),
         ("abc", 0), ("", 0),
@@ -16,8 +15,8 @@ struct AgeTests {
         #expect(Age.current(of: response, now: epoch) == expected)
     }
 
-    /// RFC 9111 §4.2.3, `Age.current`: The age is the larger of the apparent age and the corrected age, plus the time
-    /// since arrival.
+    /// RFC 9111 §4.2.3, `Age.current`: The age is the larger of apparent and corrected age, plus the time since
+    /// arrival.
     @Test func `age is the larger of apparent and corrected age, and the time since (RFC 9111 §4.2.3)`() {
         var response = stored(["Age": "5"])
         response.requestTime = epoch + 97
@@ -27,8 +26,7 @@ struct AgeTests {
         #expect(Age.current(of: response, now: epoch + 110) == 213)  // 200, 3 on the way, 10 since
     }
 
-    /// RFC 9111 §4.2.3, `Age.current`: The age is never negative, even if `Date` is ahead of the local clock or the
-    /// clock is set back.
+    /// RFC 9111 §4.2.3, `Age.current`: The age is never negative, whatever `Date` and the clock show.
     @Test func `a Date ahead of our clock and a clock set back give no negative age`() {
         var response = stored(["Age": "5"])
         response.responseTime = epoch - 50
@@ -36,7 +34,7 @@ struct AgeTests {
         #expect(Age.current(of: response, now: epoch - 100) == 5)
     }
 
-    /// RFC 9111 §5.1, `Age.current`: If there are several `Age` lines, the first is used.
+    /// RFC 9111 §5.1, `Age.current`: The first of several `Age` lines is used.
     @Test func `of several Age lines the first counts (RFC 9111 §5.1)`() {
         #expect(Age.current(of: stored(["Age": "7200", "age": "0"]), now: epoch) == 7200)
         #expect(Age.current(of: stored(["Age": "0", "age": "7200"]), now: epoch) == 0)
@@ -48,7 +46,7 @@ struct AgeTests {
         #expect(Age.current(of: stored(["Age": "5"], date: "foo"), now: epoch + 1) == 6)
     }
 
-    /// RFC 9111 §4.2.3, `Age.arithmetic`: `Age.arithmetic` lists each term of the calculation, for explanations.
+    /// RFC 9111 §4.2.3, `Age.arithmetic`: `Age.arithmetic` lists the terms, for explanations.
     @Test func `the arithmetic names each term (RFC 9111 §4.2.3)`() {
         var response = stored(["Age": "5"])
         (response.requestTime, response.responseTime) = (epoch + 97, epoch + 100)

@@ -12,9 +12,8 @@ import Testing
         return DerivedFreshness.cacheControl(of: response, isStale: isStale, now: now)
     }
 
-    /// RFC 9111 §4.2, `DerivedFreshness.cacheControl`: `max-age` is the remaining lifetime. `private`,
-    /// `must-revalidate`, `proxy-revalidate`, `immutable` and the remaining `stale-while-revalidate` and
-    /// `stale-if-error` are carried over.
+    /// RFC 9111 §4.2, `DerivedFreshness.cacheControl`: `max-age`, `stale-while-revalidate` and `stale-if-error` are
+    /// reduced to the remaining seconds. `private`, `must-revalidate`, `proxy-revalidate` and `immutable` are copied.
     @Test(arguments: [
         ("max-age=60", "max-age=50"),
         ("max-age=60, must-revalidate", "max-age=50, must-revalidate"),
@@ -38,7 +37,7 @@ import Testing
         #expect(derived(control) == expected)
     }
 
-    /// RFC 9111 §4.2.4, `DerivedFreshness.cacheControl`: A variant of an original that is used stale has no freshness.
+    /// RFC 9111 §4.2.4, `DerivedFreshness.cacheControl`: A variant of a stale original has no freshness.
     @Test func `an original used stale gives nothing away`() {
         #expect(derived("max-age=60", age: 100, isStale: true) == "max-age=0")
         #expect(derived(nil, isStale: true) == "max-age=0")

@@ -14,15 +14,14 @@ struct FieldLinesTests {
         #expect(FieldLines.members(of: value) == expected)
     }
 
-    /// RFC 9110 §5.6.4, `FieldLines.members`: An unclosed quote is an ordinary character. Choice: a broken field does
-    /// not hide a directive.
+    /// RFC 9110 §5.6.4, `FieldLines.members`: Choice: an unclosed quote is an ordinary character.
     @Test func `a quote that is never closed hides nothing (RFC 9110 §5.6.4)`() {
         #expect(FieldLines.members(of: "x=\"a, no-store") == ["x=\"a", "no-store"])
         #expect(FieldLines.members(of: "x=\"a\", y=\"b, \"c\\\", d") == ["x=\"a\"", "y=\"b, \"c\\\"", "d"])
         #expect(FieldLines.members(of: "x=\"a\\\", b\", c") == ["x=\"a\\\", b\"", "c"])
     }
 
-    /// RFC 9110 §5.1, `FieldLines.isSameName`: Names are compared ignoring ASCII case; no other characters are folded.
+    /// RFC 9110 §5.1, `FieldLines.isSameName`: Names are compared without regard to ASCII case.
     @Test func `names compare without regard to ASCII case and no other (RFC 9110 §5.1)`() {
         #expect([HeaderField("cAchE-control", "x")].first("Cache-Control") == "x")
         #expect([HeaderField("\u{212A}eep-Alive", "x")].first("keep-alive") == nil)
@@ -35,8 +34,8 @@ struct FieldLinesTests {
         #expect(fields.combined("a") == "1, 3" && fields.combined("c") == nil)
     }
 
-    /// RFC 9110 §7.6.1, RFC 9111 §3.1, `FieldLines.hopByHop`: `Connection`, the fields that it names, and fields for a
-    /// single connection or proxy are neither forwarded nor stored.
+    /// RFC 9110 §7.6.1, RFC 9111 §3.1, `FieldLines.hopByHop`: `Connection`, the fields that it names, and other
+    /// hop-by-hop fields are neither forwarded nor stored.
     @Test func `hop-by-hop fields and what Connection names are dropped (RFC 9110 §7.6.1, RFC 9111 §3.1)`() {
         let names = [
             "Connection", "Keep-Alive", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",

@@ -32,7 +32,7 @@ struct FresheningTests {
         #expect(Validation.identified(among: all, notModified: tag("\"c\""), selected: 1) == [])
     }
 
-    /// RFC 9111 §4.3.4, `Validation.identified`: A weak tag or a date identifies the most recent response that has it.
+    /// RFC 9111 §4.3.4, `Validation.identified`: A weak tag or a date identifies the latest response that has it.
     @Test func `a weak tag or a date means the most recent that has it (RFC 9111 §4.3.4)`() {
         let later = "Mon, 07 Nov 1994 08:49:37 GMT"
         let all = [
@@ -46,8 +46,8 @@ struct FresheningTests {
         #expect(Validation.identified(among: all, notModified: other, selected: 0) == [])
     }
 
-    /// RFC 9111 §4.3.4, `Validation.identified`: A 304 without validators identifies the validated response. Choice:
-    /// many origins omit validators; the RFC allows this only for stored responses without validators.
+    /// RFC 9111 §4.3.4, `Validation.identified`: Choice: a 304 without validators identifies the validated response
+    /// even if that has validators, because many origins omit them.
     @Test func `a 304 without validators speaks of the one validated (RFC 9111 §4.3.4)`() {
         let one = [stored(["ETag": "\"a\""])]
         #expect(Validation.identified(among: one, notModified: [], selected: 0) == [0])
@@ -61,7 +61,7 @@ struct FresheningTests {
     }
 
     /// RFC 9111 §4.3.4, `Validation.identified`: If several tags were sent, a 304 without validators identifies no
-    /// response; the request is repeated without conditions.
+    /// response, and an unconditional request follows.
     @Test func `a 304 without validators for several tags speaks of none (RFC 9111 §4.3.4)`() {
         let two = [stored(["ETag": "\"a\""]), stored(["ETag": "\"b\""])]
         #expect(Validation.identified(among: two, notModified: [], selected: 0) == [])
@@ -79,7 +79,7 @@ struct FresheningTests {
             responseTime: epoch + seconds, requestFields: requestFields, configuration: configuration)
     }
 
-    /// RFC 9111 §3.2, `Validation.freshened`: Every field of a 304 replaces all stored lines with its name.
+    /// RFC 9111 §3.2, `Validation.freshened`: Each field of a 304 replaces all stored lines with its name.
     @Test func `every field of a 304 replaces all stored lines of its name (RFC 9111 §3.2)`() {
         let old = stored(["ETag": "\"a\"", "X-Old": "1", "X-New": "a", "x-new": "b", "Content-Foo": "a"], date: nil)
         let new = freshened(old, by: ["Date": epochText, "X-NEW": "c", "x-new": "d", "Content-Foo": "b"])
@@ -97,8 +97,8 @@ struct FresheningTests {
         #expect(freshened(stored([:]), by: ["Content-Length": "0"]).fields.first("content-length") == nil)
     }
 
-    /// RFC 9111 §3.2, `Validation.fieldsOfTheBody`: A 304 does not replace `Content-Type`, `-Encoding` and `-Range`.
-    /// Choice: rendering depends on them, and origins send defaults with a 304.
+    /// RFC 9111 §3.2, `Validation.fieldsOfTheBody`: Choice: a 304 does not replace `Content-Type`, `-Encoding` and
+    /// `-Range`, because origins send defaults with it.
     @Test(arguments: ["Content-Type", "content-encoding", "Content-Range"])
     func `a 304 does not change the type, coding and range of the stored body (RFC 9111 §3.2)`(name: String) {
         let new = freshened(stored([:]).with(name, "a"), by: [name: "b"])

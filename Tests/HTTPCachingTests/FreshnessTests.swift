@@ -6,8 +6,8 @@ struct FreshnessTests {
         Reuse.decision(stored: response, now: now, policy: .protocol) == .fresh
     }
 
-    /// RFC 9111 §4.2.1, `Freshness.lifetime`: In a shared cache, `s-maxage` takes precedence over `max-age`, and
-    /// `max-age` over `Expires` − `Date`.
+    /// RFC 9111 §4.2.1, `Freshness.lifetime`: The precedence is `s-maxage` (in a shared cache), `max-age`, `Expires` −
+    /// `Date`.
     @Test func `s-maxage wins over max-age, max-age over Expires in a shared cache (RFC 9111 §4.2.1)`() {
         let expires = HTTPDate.text(unixSeconds: Int(epoch) + 30)
         let response = stored(["Cache-Control": "max-age=20, s-maxage=10", "Expires": expires])
@@ -42,7 +42,7 @@ struct FreshnessTests {
         #expect(Freshness.lifetime(of: stored(["Expires": text])).seconds == 0)
     }
 
-    /// RFC 9111 §4.2, `Freshness.lifetime`: `Expires` is accepted in every valid form, regardless of case and weekday.
+    /// RFC 9111 §4.2, `Freshness.lifetime`: `Expires` is accepted in every valid form, case and weekday.
     @Test(arguments: [
         "Tue, 19 Jan 2038 14:14:08 GMT", "Sun, 21 Nov 2286 04:46:39 GMT", "Thursday, 18-Aug-30 02:01:18 GMT",
         "Thu Aug  8 02:01:18 2050", "THU, 18 AUG 2050 02:01:18 gMT",
@@ -51,7 +51,7 @@ struct FreshnessTests {
         #expect(isFresh(stored(["Expires": text]), now: epoch + 86_400))
     }
 
-    /// RFC 9111 §4.2.1, `Freshness.lifetime`: A malformed `max-age` or `s-maxage` means stale, regardless of other
+    /// RFC 9111 §4.2.1, `Freshness.lifetime`: A malformed `max-age` or `s-maxage` means stale, whatever the other
     /// fields.
     @Test(arguments: ["max-age", "max-age=", "max-age=-1", "max-age=1.5", "max-age=x", "max-age='60'", "max-age= 60"])
     func `a malformed max-age means stale, whatever Expires says (RFC 9111 §4.2.1)`(control: String) {
@@ -59,7 +59,7 @@ struct FreshnessTests {
         #expect(Freshness.lifetime(of: response) == FreshnessLifetime(seconds: 0, basis: .maxAge))
     }
 
-    /// RFC 9111 §5.3, `Freshness.lifetime`: `max-age` takes precedence over `Expires`, whatever its value.
+    /// RFC 9111 §5.3, `Freshness.lifetime`: `max-age` takes precedence even over an invalid `Expires`.
     @Test func `max-age wins over an Expires in the past or invalid (RFC 9111 §5.3)`() {
         let past = stored(["Cache-Control": "max-age=60", "Expires": "Sun, 06 Nov 1983 08:49:37 GMT"])
         #expect(Freshness.lifetime(of: past).seconds == 60)
@@ -68,8 +68,8 @@ struct FreshnessTests {
         #expect(Freshness.lifetime(of: none).seconds == 0)
     }
 
-    /// RFC 9111 §4.2.1, `Freshness.lifetime`: Contradictory repetitions mean stale. Choice: the RFC also allows using
-    /// the first value, but that could show an old picture.
+    /// RFC 9111 §4.2.1, `Freshness.lifetime`: Choice: contradictory repetitions mean stale, so that no old picture is
+    /// shown.
     @Test func `contradicting values mean stale (RFC 9111 §4.2.1)`() {
         let ages = stored(["Cache-Control": "max-age=60", "cache-control": "max-age=6"])
         #expect(Freshness.lifetime(of: ages).seconds == 0)
@@ -132,8 +132,8 @@ struct FreshnessTests {
         #expect(Freshness.lifetime(of: response).seconds == 0)
     }
 
-    /// Project rule, `CachingConfiguration.defaultMaxAge`: There is no default lifetime unless `defaultMaxAge` is set;
-    /// it applies to 200 only.
+    /// Project rule, `CachingConfiguration.defaultMaxAge`: The default lifetime, for 200 only, is `defaultMaxAge`, if
+    /// set.
     @Test func `there is no default lifetime unless configured`() {
         #expect(Freshness.lifetime(of: stored([:])) == FreshnessLifetime(seconds: 0, basis: .none))
         let configured = Freshness.lifetime(of: stored([:]), configuration: caching(defaultMaxAge: .seconds(60)))
@@ -143,8 +143,8 @@ struct FreshnessTests {
         #expect(error.seconds == 0)
     }
 
-    /// Project rule, `StoredResponse.lifetimeLimit`: An assigned lifetime replaces the lifetime from the header fields;
-    /// a limit shortens either.
+    /// Project rule, `StoredResponse.lifetimeLimit`: An assigned lifetime replaces the lifetime from the fields; a
+    /// limit shortens either.
     @Test func `an assigned lifetime takes the place of what the fields say, a limit shortens either`() {
         var response = stored(["Cache-Control": "max-age=60"])
         response.lifetimeLimit = 30

@@ -22,8 +22,7 @@ struct HTTPDateTests {
     ])
     func `nothing else is a date`(text: String) { #expect(HTTPDate.unixSeconds(text, now: 1_700_000_000) == nil) }
 
-    /// RFC 9111 §4.2, `HTTPDate.unixSeconds`: Dates are read case-insensitively, although RFC 9110 §5.6.7 makes them
-    /// case-sensitive.
+    /// RFC 9111 §4.2, `HTTPDate.unixSeconds`: Dates are case-insensitive, unlike in RFC 9110 §5.6.7.
     @Test(arguments: [
         "SUN, 06 Nov 1994 08:49:37 GMT", "Sun, 06 nOV 1994 08:49:37 GMT", "sun, 06 nov 1994 08:49:37 gmt",
         "SUNDAY, 06-NOV-94 08:49:37 gMT", "sun nov  6 08:49:37 1994",
@@ -37,8 +36,7 @@ struct HTTPDateTests {
         #expect(HTTPDate.unixSeconds("Mon, 06 Nov 1994 08:49:37 GMT", now: 0) == 784_111_777)
     }
 
-    /// RFC 9110 §5.6.7, `HTTPDate.unixSeconds`: The day in an asctime date has two characters; the first can be a
-    /// space.
+    /// RFC 9110 §5.6.7, `HTTPDate.unixSeconds`: The day of an asctime date can begin with a space.
     @Test func `an asctime day has two places, a space or a digit first (RFC 9110 §5.6.7)`() {
         #expect(HTTPDate.unixSeconds("Sun Nov  6 08:49:37 1994", now: 0) == 784_111_777)
         #expect(HTTPDate.unixSeconds("Sun Nov 06 08:49:37 1994", now: 0) == 784_111_777)
@@ -47,8 +45,7 @@ struct HTTPDateTests {
         #expect(HTTPDate.unixSeconds("Wed Nov 16 08:49:37 1994", now: 0) == 784_975_777)
     }
 
-    /// RFC 9110 §5.6.7, `HTTPDate.unixSeconds`: A two-digit year means the latest matching year that is at most 50
-    /// years in the future.
+    /// RFC 9110 §5.6.7, `HTTPDate.unixSeconds`: A two-digit year is at most 50 years in the future.
     @Test func `a two-digit year over 50 years ahead is of the past century (RFC 9110 §5.6.7)`() {
         let now = 1_795_000_000.0  // 18 November 2026, 11:06:40
         #expect(HTTPDate.unixSeconds("Friday, 06-Nov-76 00:00:00 GMT", now: now) == 3_371_846_400)  // 2076
@@ -64,14 +61,13 @@ struct HTTPDateTests {
         #expect(HTTPDate.unixSeconds("Sun, 21 Nov 2286 04:46:39 GMT", now: 0) == 10_000_039_599)
     }
 
-    /// RFC 9110 §5.6.7, `HTTPDate.unixSeconds`: A leap second at the end of 9999 is read as the year's last second,
-    /// because years have four digits.
+    /// RFC 9110 §5.6.7, `HTTPDate.unixSeconds`: A leap second at the end of 9999 is the year's last second.
     @Test func `the leap second after the year 9999 is its last second, which can be written`() {
         let last = HTTPDate.unixSeconds("Fri, 31 Dec 9999 23:59:60 GMT", now: 0)
         #expect(last.map { HTTPDate.text(unixSeconds: $0) } == "Fri, 31 Dec 9999 23:59:59 GMT")
     }
 
-    /// RFC 9110 §5.6.7, `HTTPDate.text`: Dates survive writing and reading, including dates before 1970.
+    /// RFC 9110 §5.6.7, `HTTPDate.text`: Written dates can be read back, even before 1970.
     @Test(arguments: [0, 784_111_777, 951_827_696, 4_102_444_800, 1_709_164_799, 1_709_251_199, -1])
     func `what is written reads back`(seconds: Int) {
         #expect(HTTPDate.unixSeconds(HTTPDate.text(unixSeconds: seconds), now: 0) == seconds)

@@ -38,8 +38,8 @@ struct InvalidationTests {
         #expect(targets("POST", status).count == count)
     }
 
-    /// RFC 9111 §4.4, `Invalidation.targets`: The URLs in `Location` and `Content-Location` are invalidated, too
-    /// (optional in the RFC).
+    /// RFC 9111 §4.4, `Invalidation.targets`: The URLs in `Location` and `Content-Location` are also invalidated
+    /// (optional).
     @Test func `what Location and Content-Location name is invalidated too (RFC 9111 §4.4)`() {
         let fields = [HeaderField("location", "/2"), HeaderField("Content-Location", "/3"), HeaderField("Link", "/4")]
         #expect(targets("PUT", 201, fields) == ["http://a.test/1", "http://a.test/2", "http://a.test/3"])
@@ -47,14 +47,14 @@ struct InvalidationTests {
         #expect(targets("PUT", 201, [HeaderField("Content-Location", "/1")]) == ["http://a.test/1"])
     }
 
-    /// RFC 9111 §4.4, `Invalidation.targets`: URLs with a different origin are not invalidated.
+    /// RFC 9111 §4.4, `Invalidation.targets`: URLs of other origins are not invalidated.
     @Test func `what they name of another origin is not (RFC 9111 §4.4)`() {
         let fields = [HeaderField("Location", "http://b.test"), HeaderField("Content-Location", "http://c.test")]
         #expect(targets("POST", 200, fields) == ["http://a.test/1"])
     }
 
-    /// RFC 9110 §9.3.3, `Invalidation.answersLaterRequests`: The response to a POST can be used for GET if it is a 200
-    /// with explicit freshness and a single `Content-Location`, equal to its URL.
+    /// RFC 9110 §9.3.3, `Invalidation.answersLaterRequests`: A POST's 200 can be used for GET if it has explicit
+    /// freshness and a single `Content-Location`, equal to its URL.
     @Test(
         arguments: [
             ("POST", 200, ["Cache-Control: max-age=60", "Content-Location: /1"], true),

@@ -50,8 +50,7 @@ struct PreconditionsTests {
         #expect(outcome(["If-None-Match": "\"a\"", "If-Modified-Since": "x"], response) == .notModified)
     }
 
-    /// RFC 9111 §4.3.2, `Preconditions.evaluate`: `If-Modified-Since` gives a 304 if `Last-Modified` is the same or
-    /// earlier.
+    /// RFC 9111 §4.3.2, `Preconditions.evaluate`: `If-Modified-Since` leads to a 304 unless `Last-Modified` is later.
     @Test func `If-Modified-Since is met by a Last-Modified that is not later (RFC 9111 §4.3.2)`() {
         let response = stored(["Last-Modified": epochText], date: later)
         #expect(outcome(["If-Modified-Since": epochText], response) == .notModified)
@@ -77,7 +76,7 @@ struct PreconditionsTests {
         #expect(outcome(["If-Modified-Since": later, "if-modified-since": later], response) == .proceed)
     }
 
-    /// RFC 9110 §13.2.1, `Preconditions.evaluate`: Conditions are evaluated only if the response would be a success.
+    /// RFC 9110 §13.2.1, `Preconditions.evaluate`: Conditions apply to successful responses only.
     @Test(arguments: [301, 404, 500])
     func `conditions count only where the answer would be a success (RFC 9110 §13.2.1)`(status: Int) {
         let response = stored(["ETag": "\"a\""], status: status)
@@ -93,8 +92,8 @@ struct PreconditionsTests {
         #expect(outcome(["If-Unmodified-Since": earlier], response) == .proceed)
     }
 
-    /// RFC 9110 §13.1.1, §13.2.2, `Preconditions.evaluate`: For responses that the server generates, `If-Match` is
-    /// compared strongly and evaluated first.
+    /// RFC 9110 §13.1.1, §13.2.2, `Preconditions.evaluate`: For the server's own responses, `If-Match` is compared
+    /// strongly, before other conditions.
     @Test func `for our own responses If-Match compares strongly, before all else (RFC 9110 §13.1.1, §13.2.2)`() {
         let response = stored(["ETag": "\"a\""])
         #expect(outcome(["If-Match": "\"b\", \"a\""], response, isOrigin: true) == .proceed)
@@ -105,8 +104,8 @@ struct PreconditionsTests {
         #expect(outcome(["If-Match": "W/\"a\""], stored(["ETag": "W/\"a\""]), isOrigin: true) == .preconditionFailed)
     }
 
-    /// RFC 9110 §13.1.4, `Preconditions.evaluate`: For responses that the server generates, `If-Unmodified-Since` fails
-    /// if the response was modified later.
+    /// RFC 9110 §13.1.4, `Preconditions.evaluate`: For the server's own responses, `If-Unmodified-Since` fails after a
+    /// later modification.
     @Test func `for our own responses If-Unmodified-Since fails on a later change (RFC 9110 §13.1.4)`() {
         let response = stored(["ETag": "\"a\"", "Last-Modified": epochText])
         #expect(outcome(["If-Unmodified-Since": earlier], response, isOrigin: true) == .preconditionFailed)
@@ -116,8 +115,8 @@ struct PreconditionsTests {
         #expect(outcome(["If-Unmodified-Since": earlier], stored([:]), isOrigin: true) == .proceed)
     }
 
-    /// RFC 9110 §15.4.5, `Preconditions.notModifiedFields`: A 304 contains the required fields and no fields that
-    /// describe a body.
+    /// RFC 9110 §15.4.5, `Preconditions.notModifiedFields`: A 304 has the required fields, but none that describe a
+    /// body.
     @Test func `a 304 carries what it must and nothing of the body (RFC 9110 §15.4.5)`() {
         let names = ["Content-Location", "Date", "ETag", "Vary", "Cache-Control", "Expires", "Set-Cookie", "X-Own"]
         let body = [
@@ -129,8 +128,7 @@ struct PreconditionsTests {
         #expect(Preconditions.notModifiedFields(untagged) == [untagged[0]])
     }
 
-    /// RFC 9110 §8.8.3, `EntityTag.matchesWeakly`: Tags are weak, strong or malformed; a malformed tag matches only the
-    /// identical string, and only weakly.
+    /// RFC 9110 §8.8.3, `EntityTag.matchesWeakly`: A malformed tag matches only the identical string, and only weakly.
     @Test func `entity tags know weak, strong and malformed (RFC 9110 §8.8.3)`() {
         #expect(!EntityTag("\"a\"").isWeak && EntityTag("W/\"a\"").isWeak && EntityTag("a").isWeak)
         #expect(EntityTag("w/\"a\"").isWeak && !EntityTag("w/\"a\"").matchesWeakly(EntityTag("\"a\"")))

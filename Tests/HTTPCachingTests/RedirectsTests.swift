@@ -11,15 +11,13 @@ struct RedirectsTests {
         Redirects.lifetimeLimit(of: stored(["Age": "5"]), after: redirects)
     }
 
-    /// RFC 9111 §4.2, `Redirects.lifetimeLimit`: A response reached by redirects has at most the lifetime of the
-    /// shortest-lived redirect.
+    /// RFC 9111 §4.2, `Redirects.lifetimeLimit`: Each redirect's lifetime limits the lifetime of the response.
     @Test func `what they led to lives no longer than the shortest-lived redirect (RFC 9111 §4.2)`() {
         #expect(limit(redirect(302, "max-age=60"), redirect(301, "max-age=20")) == 25)
         #expect(limit() == nil)
     }
 
-    /// RFC 9110 §15.4, `Redirects.lifetimeLimit`: After a temporary redirect without a lifetime, the response is stale
-    /// immediately.
+    /// RFC 9110 §15.4, `Redirects.lifetimeLimit`: A temporary redirect without a lifetime makes the response stale.
     @Test(arguments: [302, 303, 307])
     func `a temporary redirect without lifetime lets nothing live (RFC 9110 §15.4)`(status: Int) {
         #expect(limit(redirect(status)) == 0)

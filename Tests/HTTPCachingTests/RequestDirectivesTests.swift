@@ -65,15 +65,14 @@ struct RequestDirectivesTests {
         #expect(decision(tagged, age: 70, ["Cache-Control": "max-age=100"]) == .mustValidate)
     }
 
-    /// RFC 9111 §5.2.1.3, `Reuse.decision`: `min-fresh` requires at least this much remaining freshness.
+    /// RFC 9111 §5.2.1.3, `Reuse.decision`: `min-fresh` requires this much remaining freshness.
     @Test func `min-fresh in a request wants that much freshness left (RFC 9111 §5.2.1.3)`() {
         #expect(decision(tagged, age: 10, ["Cache-Control": "min-fresh=50"]) == .fresh)
         #expect(decision(tagged, age: 11, ["Cache-Control": "min-fresh=50"]) == .mustValidate)
         #expect(decision(tagged, age: 11, ["Cache-Control": "min-fresh=50, max-stale"]) == .mustValidate)
     }
 
-    /// RFC 9111 §5.2.1.2, `Reuse.decision`: `max-stale` permits stale responses up to its value; without a value, any
-    /// stale response.
+    /// RFC 9111 §5.2.1.2, `Reuse.decision`: `max-stale` permits this much staleness; without a value, any.
     @Test func `max-stale in a request permits stale responses, so far or any (RFC 9111 §5.2.1.2)`() {
         #expect(decision(tagged, age: 90, ["Cache-Control": "max-stale=30"]) == .stale)
         #expect(decision(tagged, age: 91, ["Cache-Control": "max-stale=30"]) == .mustValidate)
@@ -88,7 +87,7 @@ struct RequestDirectivesTests {
         #expect(decision(response, age: 61, ["Cache-Control": "max-stale"]) == .mustValidate)
     }
 
-    /// RFC 9111 §5.2.1.1, `Reuse.decision`: A client that limits the age does not get a stale response with background
+    /// RFC 9111 §5.2.1.1, `Reuse.decision`: `max-age` and `min-fresh` exclude stale responses with background
     /// validation.
     @Test func `a client that names an age gets nothing stale while it is validated (RFC 9111 §5.2.1.1)`() {
         let response = stored(["Cache-Control": "max-age=60, stale-while-revalidate=60", "ETag": "\"a\""])
@@ -118,7 +117,7 @@ struct RequestDirectivesTests {
         #expect(decision(response, age: 61, ["Cache-Control": "max-age=0"]) == .mustValidate)
     }
 
-    /// RFC 9111 §5.2.1.5, `Reuse.decision`: `no-store` does not prevent the use of stored responses (choice).
+    /// RFC 9111 §5.2.1.5, `Reuse.decision`: Choice: `no-store` permits the use of stored responses.
     @Test func `no-store in a request does not keep stored responses from use (RFC 9111 §5.2.1.5)`() {
         #expect(decision(tagged, age: 10, ["Cache-Control": "no-store"]) == .fresh)
     }

@@ -22,7 +22,7 @@ struct ReuseTests {
             response, after: failure, now: epoch + 60 + staleness, configuration: configuration, directives: directives)
     }
 
-    /// Project rule, `Reuse.decision`: The `protocol` policy follows RFC 9111; the other policies override the origin.
+    /// Project rule, `Reuse.decision`: The `protocol` policy follows RFC 9111; other policies override the origin.
     @Test(arguments: [
         (CachePolicy.protocol, 10.0, ReuseDecision.fresh), (.protocol, 100, .mustValidate),
         (.cacheElseLoad, 10, .fresh), (.cacheElseLoad, 100, .stale), (.cacheOnly, 100, .stale),
@@ -41,7 +41,7 @@ struct ReuseTests {
         #expect(Reuse.decision(stored: response, now: epoch + 100, policy: .cacheOnly) == .stale)
     }
 
-    /// Project rule, `Reuse.decision`: After a soft purge, a fresh response is treated as if it were within
+    /// Project rule, `Reuse.decision`: After a soft purge, a fresh response is treated as within
     /// `stale-while-revalidate`.
     @Test(
         arguments: [
@@ -65,8 +65,8 @@ struct ReuseTests {
         #expect(!confirmed.isSoftPurged)
     }
 
-    /// Project rule, `Reuse.decision`: A response to which a missed purge may apply is validated before use, with every
-    /// policy; it can replace a failed response.
+    /// Project rule, `Reuse.decision`: With every policy, a response that a missed purge may cover is validated before
+    /// use, unless the origin fails.
     @Test func `a response in doubt answers nothing until it is validated, and stands in for an origin that fails`() {
         var response = stored(tagged)
         response.isInDoubt = true
@@ -100,8 +100,7 @@ struct ReuseTests {
         #expect(decision("no-cache", age: 0) == .mustValidate)
     }
 
-    /// RFC 9111 §5.2.2.4, `Reuse.decision`: `no-cache` with field names permits reuse. Choice: the RFC also allows
-    /// treating it as plain `no-cache`.
+    /// RFC 9111 §5.2.2.4, `Reuse.decision`: Choice: `no-cache` with field names permits reuse.
     @Test func `no-cache with names lets the rest be reused (RFC 9111 §5.2.2.4)`() {
         #expect(decision("max-age=60, no-cache=\"a\"", age: 1) == .fresh)
     }
@@ -115,20 +114,19 @@ struct ReuseTests {
         #expect(all == ["Cache-Control", "A", "b", "C", "Date"])
     }
 
-    /// RFC 9111 §4, `Reuse.fields`: The received `Age` is not forwarded; a new value is computed.
+    /// RFC 9111 §4, `Reuse.fields`: `Age` is computed, not forwarded.
     @Test func `the received Age is not passed on (RFC 9111 §4)`() {
         let fields = Reuse.fields(of: stored(["Age": "5", "X": "1", "age": "6"]), wasValidated: true)
         #expect(fields.map(\.name) == ["X", "Date"])
     }
 
-    /// RFC 9111 §5.2.2.2, `Reuse.decision`: `must-revalidate` permits reuse while fresh, then requires validation.
+    /// RFC 9111 §5.2.2.2, `Reuse.decision`: `must-revalidate` requires validation of a stale response.
     @Test func `must-revalidate lets fresh responses be reused, stale ones not (RFC 9111 §5.2.2.2)`() {
         #expect(decision("max-age=60, must-revalidate", age: 59) == .fresh)
         #expect(decision("max-age=60, must-revalidate", age: 60) == .mustValidate)
     }
 
-    /// RFC 5861 §3, `Reuse.decision`: `stale-while-revalidate` permits reuse within its window, with validation in the
-    /// background.
+    /// RFC 5861 §3, `Reuse.decision`: `stale-while-revalidate` permits reuse during background validation.
     @Test func `stale-while-revalidate reuses within its window (RFC 5861 §3)`() {
         #expect(decision("max-age=60, stale-while-revalidate=30", age: 59) == .fresh)
         #expect(decision("max-age=60, stale-while-revalidate=30", age: 60) == .staleWhileRevalidate)
@@ -144,7 +142,7 @@ struct ReuseTests {
         #expect(decision("max-age=60, stale-while-revalidate=30, \(control)", age: 61) == .mustValidate)
     }
 
-    /// RFC 8246 §2, `Reuse.decision`: `immutable` has no effect once the response is stale.
+    /// RFC 8246 §2, `Reuse.decision`: `immutable` has no effect on a stale response.
     @Test func `immutable ends with freshness (RFC 8246 §2)`() {
         #expect(decision("max-age=60, immutable", age: 59) == .fresh)
         #expect(decision("max-age=60, immutable", age: 61) == .mustValidate)
@@ -152,8 +150,8 @@ struct ReuseTests {
 
     // MARK: When the origin fails
 
-    /// RFC 9111 §4.2.4, §4.3.3, `Reuse.mayServeStale`: A stale response replaces a missing response or any 5xx. Choice:
-    /// §4.3.3 allows forwarding a 5xx.
+    /// RFC 9111 §4.2.4, §4.3.3, `Reuse.mayServeStale`: A stale response replaces a missing response and, by choice, any
+    /// 5xx.
     @Test(arguments: [OriginFailure.noResponse, .status(500), .status(502), .status(503), .status(504), .status(599)])
     func `a stale response stands in where no response or a 5xx came (RFC 9111 §4.2.4, §4.3.3)`(
         failure: OriginFailure
@@ -161,14 +159,14 @@ struct ReuseTests {
         #expect(servesStale("x", after: failure))
     }
 
-    /// RFC 9111 §4.3.3, `Reuse.mayServeStale`: A stale response does not replace any other response.
+    /// RFC 9111 §4.3.3, `Reuse.mayServeStale`: A stale response replaces no other response.
     @Test(arguments: [200, 301, 403, 404, 410, 429, 499, 600])
     func `a stale response does not replace any other answer (RFC 9111 §4.3.3)`(status: Int) {
         #expect(!servesStale("stale-if-error=100", after: .status(status), request: "max-stale"))
     }
 
-    /// RFC 9111 §4.2.4, `Reuse.mayServeStale`: `no-cache`, `must-revalidate`, `proxy-revalidate` and `s-maxage` forbid
-    /// stale responses, even if other directives permit them.
+    /// RFC 9111 §4.2.4, `Reuse.mayServeStale`: `no-cache`, `must-revalidate`, `proxy-revalidate` and `s-maxage`
+    /// override directives that permit stale responses.
     @Test(arguments: ["must-revalidate", "no-cache", "proxy-revalidate", "s-maxage=60"])
     func `nothing stale is served where a directive forbids it (RFC 9111 §4.2.4)`(control: String) {
         #expect(!servesStale(control))
@@ -192,7 +190,7 @@ struct ReuseTests {
         #expect(servesStale("no-cache=\"a\""))
     }
 
-    /// RFC 5861 §4, `Reuse.mayServeStale`: `stale-if-error` limits the staleness, including when no response arrives.
+    /// RFC 5861 §4, `Reuse.mayServeStale`: `stale-if-error` limits the staleness, even if no response arrives.
     @Test func `stale-if-error limits how stale (RFC 5861 §4)`() {
         #expect(servesStale("stale-if-error=60", after: .status(503), staleness: 60))
         #expect(!servesStale("stale-if-error=60", after: .status(503), staleness: 61))
@@ -209,8 +207,7 @@ struct ReuseTests {
         #expect(!servesStale("stale-if-error=10", request: "x"))
     }
 
-    /// RFC 5861 §4, `Reuse.mayServeStale`: A client's `stale-if-error` is the limit if the response has no
-    /// `stale-if-error`.
+    /// RFC 5861 §4, `Reuse.mayServeStale`: Without `stale-if-error` in the response, the client's is the limit.
     @Test func `stale-if-error of the client limits how stale where the response gives none (RFC 5861 §4)`() {
         #expect(servesStale("x", request: "stale-if-error=60"))
         #expect(!servesStale("x", request: "stale-if-error=59"))
@@ -225,8 +222,7 @@ struct ReuseTests {
         #expect(servesStale("x", request: "max-age=0"))
     }
 
-    /// Project rule, `Reuse.mayServeStale`: A 200 that the pipeline cannot use, such as a broken picture, is treated as
-    /// a missing response.
+    /// Project rule, `Reuse.mayServeStale`: An unusable 200, such as a broken picture, is treated as missing.
     @Test func `a stale response stands in for a 200 that cannot be used`() {
         #expect(servesStale("x", after: .unusable))
         #expect(!servesStale("must-revalidate", after: .unusable))

@@ -33,7 +33,7 @@ struct StorabilityTests {
     }
 
     /// RFC 9111 §3, `Storability.refusal`: `public`, `max-age` and, in a shared cache, `s-maxage` make any status
-    /// storable, even with an invalid value.
+    /// storable, even if invalid.
     @Test(arguments: ["public", "max-age=0", "s-maxage=1", "max-age=x"])
     func `each of these makes any status storable (RFC 9111 §3)`(control: String) {
         #expect(refusal(control, status: 302) == nil)
@@ -75,8 +75,8 @@ struct StorabilityTests {
     /// RFC 9111 §5.2.2.4, `Storability.refusal`: `no-cache` does not forbid storing.
     @Test func `no-cache does not forbid storing (RFC 9111 §5.2.2.4)`() { #expect(refusal("no-cache") == nil) }
 
-    /// RFC 9111 §5.2.2.3, `Storability.refusal`: `must-understand` overrides `no-store` for the statuses of RFC 9110,
-    /// and forbids storing other statuses.
+    /// RFC 9111 §5.2.2.3, `Storability.refusal`: `must-understand` overrides `no-store` for RFC 9110's statuses, and
+    /// forbids storing others.
     @Test func `must-understand puts no-store aside for statuses known here (RFC 9111 §5.2.2.3)`() {
         #expect(refusal("must-understand, no-store, max-age=60") == nil)
         #expect(refusal("must-understand, no-store", status: 404) == nil)
@@ -84,8 +84,8 @@ struct StorabilityTests {
         #expect(refusal("must-understand, max-age=60", status: 299) == .status)
     }
 
-    /// RFC 9111 §3.5, `Storability.refusal`: A shared cache stores responses to requests with `Authorization` only if
-    /// they have `public`, `s-maxage` or `must-revalidate`.
+    /// RFC 9111 §3.5, `Storability.refusal`: After `Authorization` in the request, a shared cache stores only responses
+    /// with `public`, `s-maxage` or `must-revalidate`.
     @Test(arguments: [
         ("", false), ("max-age=60", false), ("public", true), ("s-maxage=60", true), ("must-revalidate", true),
         ("proxy-revalidate", false),
@@ -96,22 +96,21 @@ struct StorabilityTests {
         #expect(refusal(control, request: request, configuration: caching(isPrivate: true)) == nil)
     }
 
-    /// RFC 9111 §4.1, `Storability.refusal`: `Vary: *` forbids storing, because no request would select the response.
+    /// RFC 9111 §4.1, `Storability.refusal`: `Vary: *` forbids storing.
     @Test func `Vary with a star forbids storing, since nothing would match (RFC 9111 §4.1)`() {
         let varying = stored(["Vary": "Accept, *"])
         #expect(Storability.refusal(response: varying, requestFields: []) == .varies)
     }
 
-    /// RFC 9111 §7.3, `Storability.storedFields`: `Set-Cookie` and `Cookie` have no effect. Choice: an origin that sets
-    /// cookies can send `private`.
+    /// RFC 9111 §7.3, `Storability.storedFields`: Choice: cookies have no effect; origins can send `private`.
     @Test func `cookies do not forbid storing (RFC 9111 §7.3)`() {
         let response = stored(["Cache-Control": "max-age=60", "Set-Cookie": "a=b"])
         #expect(Storability.refusal(response: response, requestFields: [HeaderField("Cookie", "a=b")]) == nil)
         #expect(Storability.storedFields(of: response.fields).first("set-cookie") == "a=b")
     }
 
-    /// Project rule, `StoredResponse.assignedLifetime`: An assigned lifetime (a remembered failure, a hook) makes any
-    /// status storable unless a directive forbids it.
+    /// Project rule, `StoredResponse.assignedLifetime`: An assigned lifetime (from a hook or for a failure) makes any
+    /// status storable that no directive forbids.
     @Test func `an assigned lifetime makes any status storable, but what is forbidden`() {
         var response = stored([:], status: 503)
         #expect(Storability.refusal(response: response, requestFields: []) == .noLifetime)

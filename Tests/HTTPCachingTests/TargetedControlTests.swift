@@ -49,8 +49,7 @@ struct TargetedControlTests {
         #expect(Reuse.fields(of: partly, wasValidated: false).first("a") == nil)
     }
 
-    /// RFC 9213 §2.1, `GoverningDirectives.fieldName`: A targeted field that is empty or not a dictionary is treated as
-    /// absent.
+    /// RFC 9213 §2.1, `GoverningDirectives.fieldName`: A targeted field that is not a dictionary, or empty, is ignored.
     @Test(arguments: [
         "", "max-age=10000, &&&&&", "max-age =100", "max-age= 100", "Max-Age=100", "max-age=100,", "max-age=\"1",
         "a=?2",

@@ -22,8 +22,8 @@ struct ValidationTests {
         #expect(Validation.hasValidator(stored(["Last-Modified": modified])))
     }
 
-    /// RFC 9111 §4.3.1, `Validation.conditionalFields`: The tags of all stored 200 responses of the URL are sent, the
-    /// selected response's first.
+    /// RFC 9111 §4.3.1, `Validation.conditionalFields`: The tags of all stored 200 responses are sent, the selected
+    /// response's first.
     @Test func `the tags of all stored responses are sent, the selected one first, each once (RFC 9111 §4.3.1)`() {
         let all = [
             stored(["ETag": "\"a\""]), stored(["ETag": "W/\"b\"", "Last-Modified": modified]),
@@ -63,8 +63,8 @@ struct ValidationTests {
         #expect(EntityTag.list(value).count == 16 && value.hasPrefix("\"39\", \"0\""))
     }
 
-    /// RFC 9111 §4.3.2, `Validation.requestFields`: The cache's own conditions replace the client's conditions and
-    /// range. Choice: the RFC also allows combining both.
+    /// RFC 9111 §4.3.2, `Validation.requestFields`: Choice: the cache's conditions replace the client's conditions and
+    /// range.
     @Test func `our conditions take the place of the client's conditions and range (RFC 9111 §4.3.2)`() {
         let client = [
             "Accept", "If-None-Match", "if-modified-since", "If-Match", "If-Unmodified-Since", "If-Range", "RANGE",

@@ -28,7 +28,7 @@ struct VariationTests {
         #expect(!Variation.selects(stored(["Vary": "Accept", "vary": "*"]), requestFields: []))
     }
 
-    /// RFC 9111 §4.1, `Variation.names`: If `Vary` contains `*`, no request selects the response.
+    /// RFC 9111 §4.1, `Variation.names`: No request selects a response with `*` in `Vary`.
     @Test(arguments: ["*", "*, *", ", *", "*, Foo", "Foo, *", " * "])
     func `a star anywhere never matches (RFC 9111 §4.1)`(vary: String) {
         #expect(Variation.names(in: [HeaderField("Vary", vary)]) == nil)
@@ -36,8 +36,7 @@ struct VariationTests {
         #expect(!Variation.selects(stored(["Vary": vary]), requestFields: []))
     }
 
-    /// Project rule, `Variation.mostNames`: More than a hundred names are treated as `*`, because each look-up would
-    /// compare them all.
+    /// Project rule, `Variation.mostNames`: More than a hundred names are treated as `*`.
     @Test func `more than a hundred names never match`() {
         let names = (0..<100).map { "x\($0)" }
         #expect(Variation.names(in: [HeaderField("Vary", names.joined(separator: ","))])?.count == 100)
@@ -64,7 +63,7 @@ struct VariationTests {
         #expect(!matches("Foo", "e\u{301}", "\u{e9}"))
     }
 
-    /// RFC 9111 §4.1, `Variation.selectingFields`: White space around commas in lists is ignored.
+    /// RFC 9111 §4.1, `Variation.selectingFields`: In lists, white space around commas is ignored.
     @Test(arguments: [
         ("1,2", " 1, 2 "), ("1, 2", "1 ,2,"), ("1, 2", "1,\t2"), ("\"a,b\"", " \"a,b\" "),
     ])
@@ -78,7 +77,7 @@ struct VariationTests {
         #expect(!matches("Foo", then, now))
     }
 
-    /// RFC 9111 §4.1, `Variation.selects`: In fields that are not lists, commas have no special meaning.
+    /// RFC 9111 §4.1, `Variation.selects`: Outside lists, commas have no special meaning.
     @Test func `in fields that are no lists, commas are text (RFC 9111 §4.1)`() {
         #expect(!matches("User-Agent", "a (b, c)", "a (b,c)"))
         #expect(matches("User-Agent", "a (b, c)", " a (b, c) "))
@@ -91,8 +90,8 @@ struct VariationTests {
         #expect(!Variation.selects(response, requestFields: [HeaderField("Foo", "2"), HeaderField("foo", "1")]))
     }
 
-    /// RFC 9111 §4.1, RFC 9110 §12.5, `Variation.selects`: Preferences (`Accept` and similar) are compared regardless
-    /// of order, case and the notation of weights.
+    /// RFC 9111 §4.1, RFC 9110 §12.5, `Variation.selects`: Preferences (`Accept` and similar) match regardless of
+    /// order, case and the notation of weights.
     @Test(arguments: [
         ("Accept-Language", "en, de", "de, en"), ("Accept-Language", "en, de", "eN, De"),
         ("Accept-Language", "en, de", " en ,   de"), ("Accept-Language", "en;q=1.0, de ; q=0.50", "de;Q=0.5, en"),
@@ -106,8 +105,7 @@ struct VariationTests {
         #expect(matches(name, then, now) && matches(name, now, then))
     }
 
-    /// RFC 9111 §4.1, `Variation.selects`: Different preferences do not match, because the origin's choice is not
-    /// predicted.
+    /// RFC 9111 §4.1, `Variation.selects`: Different preferences do not match.
     @Test(arguments: [
         ("Accept-Language", "en, de", "fr;q=0.5, de;q=1.0"), ("Accept-Language", "en;q=0.5, de", "en, de;q=0.5"),
         ("Accept", "a/b;v=X", "a/b;v=x"), ("Accept", "a/b;v=\";\"", "a/b;v=\"; \""), ("Accept", "a/b;q=1.1", "a/b"),
@@ -131,7 +129,7 @@ struct VariationTests {
         return response
     }
 
-    /// RFC 9111 §4.1, `Variation.select`: The most recent of several responses by `Date`, then by arrival, is selected.
+    /// RFC 9111 §4.1, `Variation.select`: The latest response by `Date`, then by arrival, is selected.
     @Test func `of several selected responses the most recent by Date is used (RFC 9111 §4.1)`() {
         let one = [HeaderField("Foo", "1")]
         let all = [variant("1", age: 30), variant("1", age: 10), variant("2", age: 0), variant("1", age: 20)]

@@ -111,8 +111,7 @@ enum ConditionalExchanges {
     // MARK: Dates
 
     private static let olderCopy = """
-        without `Last-Modified`, `If-Modified-Since` before `Date` gets the response, not a 304: \
-        the client's copy is older than the stored response
+        without `Last-Modified`, `If-Modified-Since` before `Date` gets the response, because the client's copy is older
         """
 
     private static let dated: Answer = ["Cache-Control": "max-age=100000", "Last-Modified": .at(-3000)]

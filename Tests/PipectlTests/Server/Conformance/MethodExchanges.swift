@@ -10,7 +10,7 @@ enum MethodExchanges {
         Request(outcome, answer) { $0.method = "HEAD" }
     }
 
-    private static let whole = "the cache also sends GET for HEAD: one complete response serves both methods"
+    private static let whole = "HEAD is sent as GET, so that one complete response serves both methods"
 
     private static let heads: [Exchange] = [
         Exchange(
@@ -71,7 +71,7 @@ enum MethodExchanges {
     // MARK: Parts of the origin
 
     private static let whyNoParts =
-        "a 206 is forwarded, not stored, and parts are not combined (allowed): renders need complete originals"
+        "a 206 is forwarded, not stored or combined with others, because renders need complete originals"
 
     private static func received(_ name: String, then ranges: Lines) -> Exchange {
         let partial = Answer(

@@ -39,8 +39,8 @@ enum VaryExchanges {
     ]
 
     private static let guess = """
-        the cache does not guess which stored response the origin would choose for different preferences: \
-        §4.1 permits matching by normalization only
+        the origin's choice for different preferences is not guessed, because §4.1 permits matching by normalization \
+        only
         """
 
     private static let normalised: [Exchange] = [
