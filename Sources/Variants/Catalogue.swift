@@ -129,11 +129,11 @@ extension OutputSpecification {
         entry(
             "auto", "[:Q|lossless][:progressive]", quality: "the format's",
             holds: [.copyright, .exif, .icc, .position, .xmp],
-            summary: "The best format the client accepts, else as `original`.", example: "auto"),
+            summary: "The best format that the client accepts, otherwise as `original`.", example: "auto"),
         entry(
             "original", "[:Q|lossless][:progressive]", quality: "the format's",
             holds: [.copyright, .exif, .icc, .position, .xmp],
-            summary: "The original's format if it can be written, else JPEG, or PNG with alpha.",
+            summary: "The original's format if it can be written, otherwise JPEG, or PNG with alpha.",
             example: "original:keep=icc"),
     ]
 
@@ -141,11 +141,10 @@ extension OutputSpecification {
         _ token: String, _ options: String, quality: String?, hasChroma: Bool = true, hasEffort: Bool = true,
         holds: KeptMetadata, summary: String, example: String
     ) -> Catalogue.Entry {
-        let names = KeptMetadata.names.filter { holds.contains($0.value) }.map { "`\($0.name)`" }
-        let list = names.joined(separator: ", ") + (names.count > 1 ? " joined by `+`" : "")
+        let list = KeptMetadata.names.filter { holds.contains($0.value) }.map(\.name).joined(separator: "+")
         let ranges =
-            (quality.map { "Q 1…100 (\($0)); " } ?? "") + "`max=` a size (`20kB`, `20KiB`), "
-            + (hasChroma ? "chroma `auto`, " : "") + (hasEffort ? "E 0…9, " : "") + "`keep=` " + list
+            (quality.map { "Q 1…100 (\($0)); " } ?? "") + "SIZE such as `20kB`, `20KiB`; "
+            + (hasChroma ? "chroma `auto`; " : "") + (hasEffort ? "E 0…9; " : "") + "LIST any of `\(list)`"
         let words = ChromaResolution.allCases.map(\.rawValue).joined(separator: "|")
         let keys = (hasChroma ? "[:chroma=\(words)]" : "") + (hasEffort ? "[:effort=E]" : "")
         return Catalogue.Entry(

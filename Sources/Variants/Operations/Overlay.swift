@@ -3,10 +3,10 @@ struct Overlay: VariantOperation {
     static let grammar =
         "overlay:NAME[:tile][:gravity=G][:opacity=F][:scale=F][:fit=WxH][:offset=XxY][:gap=XxY][:from=WxH]"
     static let ranges =
-        "NAME as for masks; G `centre`, one of the nine places; opacity 0…1 (1); scale 0.01…100 (1), times its own size, "
-        + "or 0.01…100 `pct` of the picture's width and height; fit a box in place of a scale, from the least size of a "
-        + "picture that gets the overlay, W, H 1…8192 px; offset inwards from the place (may be "
-        + "negative), gap between tiles, each `XxY` or one value for both, X, Y 0…8192 px, or `pct` of the smaller edge"
+        "NAME as for masks; G `centre`, one of the nine positions; opacity 0…1 (1); scale 0.01…100 (1) times its own "
+        + "size, or 0.01…100 `pct` of the picture's width and height; fit: a box instead of a scale; from: the smallest "
+        + "picture that gets the overlay; W, H 1…8192 px; offset inwards from the position (may be negative) and gap "
+        + "between tiles: `XxY` or one value for both, X, Y 0…8192 px, or `pct` of the smaller edge"
     static let words = ["gravity": Gravity.places.map(\.rawValue)]
     static let summary = "Lays a named picture from the overlay folder over this one."
     static let example = "overlay:logo:gravity=south-east:scale=20pct:offset=3pctx3pct"

@@ -2,7 +2,7 @@ struct Scaled: ResizingOperation {
     static let token = "scaled"
     static let grammar = "scaled:F[:light=L]"
     static let ranges = """
-        F 0.0001…100, or a share: `0.5` = `50%` = `50pct`; L `auto`, `linear`, `gamma` (default: the setting `render.light`)
+        F 0.0001…100, or a percentage: `0.5` = `50%` = `50pct`; L `auto`, `linear`, `gamma` (default: the setting `render.light`)
         """
     static let words = ["light": RenderLight.allCases.map(\.rawValue)]
     static let summary = "Scales both edges by a factor; may enlarge."
