@@ -27,6 +27,6 @@ import Testing
             #expect(source.contains("func `\(String(name))`"), "\(line)")
             count += 1
         }
-        #expect(count >= 40)
+        #expect(count >= 25)
     }
 }
