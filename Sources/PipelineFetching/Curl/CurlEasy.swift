@@ -47,14 +47,14 @@ final class CurlEasy {
             guard configure(transfer.configuration) else { return false }
             isConfigured = true
         }
-        let request = transfer.request
-        if request.lines != givenLines { takeLines(request.lines) }
+        let (hop, request) = (transfer.hop, transfer.request)
+        if hop.lines != givenLines { takeLines(hop.lines) }
         var isTaken = [
             ccurl_set_string(handle, CURLOPT_URL, request.url.normalized),
             ccurl_set_list(handle, CURLOPT_HTTPHEADER, lines),
             // A fallback for our own limit, in case libcurl does not call back.
             ccurl_set_long(
-                handle, CURLOPT_TIMEOUT_MS, request.totalSeconds.isFinite ? milliseconds(request.totalSeconds + 1) : 0),
+                handle, CURLOPT_TIMEOUT_MS, hop.totalSeconds.isFinite ? milliseconds(hop.totalSeconds + 1) : 0),
         ].allSatisfy { $0 == CURLE_OK }
         if transfer.configuration.http2 {
             // A connection that can carry many transfers is worth waiting for.
@@ -64,12 +64,12 @@ final class CurlEasy {
         if transfer.configuration.proxy != nil {
             isTaken = isTaken && ccurl_set_string(handle, CURLOPT_NOPROXY, transfer.usesProxy ? "" : "*") == CURLE_OK
         }
-        if let given = request.hooks.addresses(request.url.host, request.url.port) {
+        if let given = hop.hooks.addresses(request.url.host, request.url.port) {
             let name = request.url.host.contains(":") ? "[\(request.url.host)]" : request.url.host
             addresses = curl_slist_append(nil, "\(name):\(request.url.port):" + given.joined(separator: ","))
             isTaken = isTaken && ccurl_set_list(handle, CURLOPT_RESOLVE, addresses) == CURLE_OK
         }
-        if let host = request.host { isTaken = isTaken && configure(host) }
+        if let host = hop.host { isTaken = isTaken && configure(host) }
         if let signature = request.signature { isTaken = isTaken && sign(signature) }
         if request.method != "GET" { isTaken = isTaken && configure(request) }
         return isTaken
@@ -153,10 +153,10 @@ final class CurlEasy {
     }
 
     /// Sets the method and body of a request that may change state. `reset` removes them.
-    private func configure(_ request: TransferRequest) -> Bool {
+    private func configure(_ request: FetchRequest) -> Bool {
         let (method, body) = (request.method, request.body)
         var statuses: [CURLcode] = []
-        if !request.isRepeatable {
+        if !request.isToStore {
             // On a reused connection, libcurl would send the request again if the origin closes without a response.
             statuses.append(ccurl_set_long(handle, CURLOPT_FRESH_CONNECT, 1))
             statuses.append(ccurl_set_long(handle, CURLOPT_FORBID_REUSE, 1))
@@ -192,7 +192,7 @@ final class CurlEasy {
     func reset() {
         let isSpecial =
             transfer.map {
-                $0.request.host != nil || $0.request.signature != nil || $0.request.method != "GET"
+                $0.hop.host != nil || $0.request.signature != nil || $0.request.method != "GET"
             } ?? false
         if isSpecial || addresses != nil || !isConfigured {
             curl_easy_reset(handle)
@@ -294,7 +294,7 @@ private func openSocket(
         // `sockaddr_in` and `sockaddr_in6` store the port at the same offset.
         return (IPAddress(pointer), Int(UInt16(bigEndian: raw.loadUnaligned(fromByteOffset: 2, as: UInt16.self))))
     }
-    guard transfer.admits(ip, port: port), let ip, transfer.enters(ip), transfer.request.hooks.dials(ip, port) else {
+    guard transfer.admits(ip, port: port), let ip, transfer.enters(ip), transfer.hop.hooks.dials(ip, port) else {
         return -1
     }
     let opened = socket(address.pointee.family, address.pointee.socktype | closeOnExec, address.pointee.`protocol`)

@@ -131,7 +131,7 @@ package final class CurlTransport: Transport {
         let isTrial = try passBreaker(url)
         let began = SystemClock.monotonic.seconds
         var seconds = 0.0
-        let hop: TransferRequest
+        let hop: Hop
         do throws(FetchError) {
             let fields = try await fields(of: request, followed, totalSeconds)
             if request.willSend != nil { seconds = SystemClock.monotonic.seconds - began }
@@ -203,7 +203,7 @@ package final class CurlTransport: Transport {
     private func prepared(
         _ request: FetchRequest, to url: SourceURL, _ fields: [HeaderField], _ totalSeconds: Double,
         _ onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
-    ) throws(FetchError) -> TransferRequest {
+    ) throws(FetchError) -> Hop {
         let settings = configuration.settings(for: url)
         let host = request.method == "GET" ? settings : settings?.withoutFields
         let expectsPart = fields.first("range") != nil
@@ -215,13 +215,12 @@ package final class CurlTransport: Transport {
                 + (host?.additions(to: fields, trace: request.traceFields) ?? [])
                 + (partial?.requestFields ?? []),
             url, method: request.method, isSigned: request.signature != nil)
-        return TransferRequest(
-            url: url, method: request.method, body: request.body, lines: lines, expectsPart: expectsPart,
+        var request = request
+        (request.url, request.resuming) = (url, partial)
+        return Hop(
+            request: request, lines: lines, expectsPart: expectsPart,
             byteLimit: request.maxBytes ?? configuration.byteLimit, totalSeconds: max(totalSeconds, 0),
-            onProgress: onProgress, followsRedirects: request.followsRedirects,
-            acceptsFile: request.acceptsFile, onInterim: request.onInterim,
-            resuming: partial, host: host, signature: request.signature, isTrusted: request.isTrusted,
-            isRepeatable: request.isToStore, hooks: hooks)
+            onProgress: onProgress, host: host, hooks: hooks)
     }
 
     // MARK: Breaker

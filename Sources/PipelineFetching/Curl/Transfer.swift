@@ -15,7 +15,8 @@ final class Transfer: @unchecked Sendable {
         case taken
     }
 
-    let request: TransferRequest
+    let hop: Hop
+    let request: FetchRequest
     let settings: TransferSettings
     var configuration: FetchConfiguration { settings.configuration }
     /// Scheme, host and port. Slots and the rate limit apply per origin.
@@ -74,8 +75,9 @@ final class Transfer: @unchecked Sendable {
     /// Whether another thread is writing a part of the body.
     var isWriting: Bool { body.isWriting }
 
-    init(_ request: TransferRequest, _ settings: TransferSettings) {
-        self.request = request
+    init(_ hop: Hop, _ settings: TransferSettings) {
+        self.hop = hop
+        request = hop.request
         self.settings = settings
         origin = request.url.origin
         let configuration = settings.configuration
@@ -84,8 +86,7 @@ final class Transfer: @unchecked Sendable {
         usesProxy = configuration.proxy != nil && !named.contains { AddressPolicy.classify($0) == .linkLocal }
         body = BodyCollector(
             folder: configuration.spoolFolder, spoolBytes: configuration.maxBytesInMemory,
-            floor: configuration.spoolFloor,
-            beforeWriting: request.hooks.beforeSpooling)
+            floor: configuration.spoolFloor, beforeWriting: hop.hooks.beforeSpooling)
     }
 
     /// The transfer's ID. IDs ascend in the order of creation.
@@ -159,7 +160,7 @@ final class Transfer: @unchecked Sendable {
     /// Returns the error together with the part that has arrived, if another attempt can request the rest.
     func keepingPart(_ error: FetchError) -> FetchError {
         let resumable = [FetchError.Code.transport, .truncated, .stalled, .timeout]
-        guard headAt != nil, status == 200, resumable.contains(error.code), !request.expectsPart, !isWriting else {
+        guard headAt != nil, status == 200, resumable.contains(error.code), !hop.expectsPart, !isWriting else {
             return error
         }
         var error = error
@@ -174,7 +175,7 @@ final class Transfer: @unchecked Sendable {
             return .failure(FetchError(.transport, request.url, "the connection ended before the head did"))
         }
         if usesProxy, status == 407 { return .failure(.byProxy(status, self)) }
-        if reported < body.count { request.onProgress?(body.count, expected) }
+        if reported < body.count { hop.onProgress?(body.count, expected) }
         fields.keepEndToEnd()
         if isContinued, body.count != expected {
             return .failure(FetchError(.partMismatch, request.url, "the rest of the body has a different length"))
@@ -225,10 +226,10 @@ final class Transfer: @unchecked Sendable {
     func overdue(
         now: Double, sending: @autoclosure () -> (bytes: Int, isUnderWay: Bool)
     ) -> FetchError? {
-        if now - startedAt >= request.totalSeconds {
+        if now - startedAt >= hop.totalSeconds {
             return FetchError(
                 .timeout, request.url,
-                "not complete within \(seconds(request.totalSeconds)) in total (`fetch.totalSeconds`)")
+                "not complete within \(seconds(hop.totalSeconds)) in total (`fetch.totalSeconds`)")
         }
         guard let connectedAt else {
             guard now - startedAt >= configuration.connectSeconds else { return nil }
@@ -241,7 +242,7 @@ final class Transfer: @unchecked Sendable {
             if !request.body.isEmpty {
                 // Sending takes as long as the origin takes to read. If the total time is unlimited, each pause is
                 // limited instead.
-                guard !request.totalSeconds.isFinite else { return nil }
+                guard !hop.totalSeconds.isFinite else { return nil }
                 let (sent, isUnderWay) = sending()
                 if windowStart == 0 { windowStart = connectedAt }
                 if sent - windowBytes >= configuration.leastProgress { (windowStart, windowBytes) = (now, sent) }
@@ -400,8 +401,8 @@ final class Transfer: @unchecked Sendable {
         if let length, status != 304, status != 204 {
             let whole = length + (isContinued ? body.count : 0)
             expected = whole
-            guard whole <= request.byteLimit else {
-                return fail(.tooLarge, "the body is \(whole) bytes, the limit is \(request.byteLimit) (`limits.bytes`)")
+            guard whole <= hop.byteLimit else {
+                return fail(.tooLarge, "the body is \(whole) bytes, the limit is \(hop.byteLimit) (`limits.bytes`)")
             }
             if !isContinued { body.reserve(whole) }
         }
@@ -411,7 +412,7 @@ final class Transfer: @unchecked Sendable {
     /// Accepts a 206 response as the rest of an interrupted body, or as the part that the caller requested.
     private func receivePart(_ length: Int?) -> Bool {
         guard let partial = request.resuming else {
-            guard status == 206, !request.expectsPart else { return true }
+            guard status == 206, !hop.expectsPart else { return true }
             return fail(.protocolViolation, "the origin sent a part (206), which was not asked for")
         }
         if status == 416 {
@@ -446,15 +447,15 @@ final class Transfer: @unchecked Sendable {
         if isContinued, let expected, body.count + piece.count > expected {
             return fail(.partMismatch, "the rest of an interrupted body is longer than announced")
         }
-        guard body.count + piece.count <= request.byteLimit else {
+        guard body.count + piece.count <= hop.byteLimit else {
             return fail(
                 .tooLarge,
-                "the body is longer than \(request.byteLimit) bytes (`limits.bytes`); it was cut off there")
+                "the body is longer than \(hop.byteLimit) bytes (`limits.bytes`); it was cut off there")
         }
         body.add(piece)
         if reported == 0 || body.count - reported >= 65_536 {
             reported = body.count
-            request.onProgress?(body.count, expected)
+            hop.onProgress?(body.count, expected)
         }
         return true
     }

@@ -9,10 +9,12 @@ struct TransferLimitTests {
     private static func transfer(body: [UInt8] = [], totalSeconds: Double) throws -> Transfer {
         var configuration = FetchConfiguration()
         (configuration.headTimeout, configuration.stallTimeout) = (.seconds(1), .seconds(1))
+        var request = FetchRequest(url: try SourceURL("http://a.test/"))
+        request.body = body
         let transfer = Transfer(
-            TransferRequest(
-                url: try SourceURL("http://a.test/"), body: body, lines: [], expectsPart: false, byteLimit: 1 << 30,
-                totalSeconds: totalSeconds), TransferSettings(configuration))
+            Hop(
+                request: request, lines: [], expectsPart: false, byteLimit: 1 << 30, totalSeconds: totalSeconds),
+            TransferSettings(configuration))
         transfer.start(now: 1000)
         #expect(transfer.connected(now: 1000))
         return transfer

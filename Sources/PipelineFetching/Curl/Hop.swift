@@ -10,11 +10,9 @@ struct RawResponse: Sendable {
     var responseTime: Double
 }
 
-/// The parameters of one hop of a fetch.
-struct TransferRequest: Sendable {
-    var url: SourceURL
-    var method = "GET"
-    var body: [UInt8] = []
+/// One hop of a fetch: the request with the URL of this hop, and what the transport adds to it.
+struct Hop: Sendable {
+    var request: FetchRequest
     /// Header lines in the form `Name: value`, checked for control characters and terminated by NUL.
     var lines: [[UInt8]]
     var expectsPart: Bool
@@ -22,22 +20,8 @@ struct TransferRequest: Sendable {
     /// The seconds left for the fetch when the hop starts.
     var totalSeconds: Double
     var onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
-    /// Whether redirects are followed. The body of a followed redirect is not needed.
-    var followsRedirects = true
-    /// Whether a long body may stay in its file.
-    var acceptsFile = false
-    /// Called with interim responses.
-    var onInterim: InterimObserver?
-    /// The part of the response at `url` that an earlier attempt received.
-    var resuming: PartialResponse?
     /// The settings for this origin, if any.
     var host: HostSettings?
-    /// The credentials that sign the request.
-    var signature: RequestSignature?
-    /// Whether the host may have a private address.
-    var isTrusted = false
-    /// Whether the request may be sent twice, and so over a reused connection.
-    var isRepeatable = false
     var hooks = TransportHooks()
 }
 
