@@ -23,7 +23,15 @@ extension ImagePipeline {
     public func purge(
         _ selection: PurgeSelection, mode: PurgeMode = .hard
     ) async throws(PipelineError) -> PurgeResult {
-        let prefixes = selection.prefixes.map(admit.names.purged)
+        var named = selection.prefixes
+        for text in selection.askedPrefixes {
+            if let own = ownName(text, isPrefix: true) {
+                named.append(own)
+            } else {
+                named += try SourceSelection(prefix: text).prefixes
+            }
+        }
+        let prefixes = named.map(admit.names.purged)
         var purge = Purge(
             sources: Set(selection.names.map(admit.names.name) + prefixes.flatMap(\.names)),
             prefixes: Set(prefixes.flatMap(\.prefixes)), tags: selection.tags, masks: selection.masks,

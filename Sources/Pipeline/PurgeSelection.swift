@@ -13,6 +13,8 @@ public struct PurgeSelection: Sendable, Hashable {
     /// Names of stored sources.
     var names: Set<String> = []
     var prefixes: [String] = []
+    /// Prefixes of sources as in requests, which only the pipeline can relate to its providers.
+    var askedPrefixes: [String] = []
     var tags: Set<String> = []
     var masks: Set<String> = []
     var overlays: Set<String> = []
@@ -53,11 +55,15 @@ public struct PurgeSelection: Sendable, Hashable {
     ///
     /// An http or https URL is normalized and then compared as a string: `/img` also covers `/img.jpg` and `/imgs/`,
     /// and `https://a.example` covers the complete origin. Text that begins with `id:`, `bytes:` or `file:` is used
-    /// unchanged. Any other text is a path, resolved against the working directory.
+    /// unchanged, and so is a prefix of a provider's originals, such as `photos:`. Any other text is a path, resolved
+    /// against the working directory.
     ///
     /// Throws `invalidSource` for an empty string, an invalid URL, or a path that ends in a dot segment.
     public static func prefix(_ text: String) throws(PipelineError) -> PurgeSelection {
-        PurgeSelection(prefixes: try SourceSelection(prefix: text).prefixes)
+        _ = try SourceSelection(prefix: text)
+        var selection = PurgeSelection()
+        selection.askedPrefixes = [text]
+        return selection
     }
 
     /// Selects all http and https URLs with exactly this host, on any port. `a.example` does not cover `www.a.example`.
