@@ -11,32 +11,12 @@ extension OriginalRecord {
         set { media = newValue.map { MediaDescription($0) } }
     }
 
-    /// The selecting field that marks a new 200 response as provisional until a variant of it has rendered. The field
-    /// lets the response be stored next to the picture that it may replace. Requests never have a field with this name,
-    /// so every request still selects the response.
-    private static let trialField = "not-decoded-yet"
-
-    /// Whether the record is provisional: it is stored next to an earlier picture, which is kept until this one has
-    /// been decoded.
-    var isOnTrial: Bool {
-        get { response.selecting.keys.contains(Self.trialField) }
-        set {
-            if newValue {
-                response.selecting.updateValue(nil, forKey: Self.trialField)
-            } else {
-                response.selecting.removeValue(forKey: Self.trialField)
-            }
-        }
-    }
-
     /// Whether this is a 200 or 203 response with a body that cannot be decoded.
     var isUnusable: Bool { response.isOK && media == nil }
 
     /// Whether one of the two records is a provisional replacement for the other.
     func isAlternative(to other: OriginalRecord) -> Bool {
-        var (mine, others) = (self, other)
-        (mine.isOnTrial, others.isOnTrial) = (false, false)
-        return isOnTrial != other.isOnTrial && mine.response.selecting == others.response.selecting
+        isProvisional != other.isProvisional && response.selecting == other.response.selecting
     }
 
     package init(

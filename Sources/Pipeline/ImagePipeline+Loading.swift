@@ -80,12 +80,12 @@ extension ImagePipeline {
     private func inMemory(_ request: ImageRequest, files: Files) -> Held? {
         let began = observe.start
         guard let admitted = try? admit.atOnce(request), let finding = lookUp.inMemory(admitted),
-            files != .leftOut || !admitted.transport.isLocal
+            files != .leftOut || !finding.isLocal
         else { return nil }
         let isUnchanged = files == .toBeChecked ? fetch.check(finding, admitted) : nil
         let unchanged = isUnchanged.flatMap { _ in finding.unchanged }
         guard let original = finding.reusable ?? unchanged ?? lookUp.shown(finding),
-            request.recipe == nil || !original.record.isOnTrial,
+            request.recipe == nil || !original.record.isProvisional,
             (try? fetch.check(original, admitted)) != nil, let found = inMemory(original, admitted)
         else { return nil }
         let isFinal = if case .reuse = finding.verdict { true } else { false }
@@ -112,7 +112,7 @@ extension ImagePipeline {
     /// Returns the stored picture to show while the pipeline contacts the origin; nil if no tier has one, or if the
     /// pipeline does not contact the origin.
     func shown(_ finding: CacheFinding, _ admitted: AdmittedRequest) async -> ImageResponse? {
-        guard !admitted.transport.isLocal, let original = lookUp.shown(finding),
+        guard !finding.isLocal, let original = lookUp.shown(finding),
             (try? fetch.check(original, admitted)) != nil
         else { return nil }
         guard let recipe = admitted.request.recipe else {

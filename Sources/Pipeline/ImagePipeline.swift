@@ -303,10 +303,7 @@ public final class ImagePipeline: Sendable {
     /// Returns the original with its body. If every tier has evicted the body, fetches it again without validators.
     private func withBody(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Original {
         if let whole = await lookUp.body(of: original) { return whole }
-        let again = CacheFinding(
-            records: [original.record], verdict: .missing, forward: .miss, marks: original.marks, tier: nil,
-            missingBody: original.record.digest)
-        return try await self.original(again, admitted)
+        return try await self.original(lookUp.withoutBody(original, admitted), admitted)
     }
 
     private func withHeader(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Original {

@@ -17,16 +17,37 @@ public struct OriginalRecord: Sendable, Hashable, Codable {
     public var fetchMilliseconds: Double
     /// The normalized URL that redirects led to; nil if there were no redirects. Validators apply to that URL only.
     public var finalURL: String?
+    /// Whether the record is a new 200 response that is stored next to the picture that it may replace, until a variant
+    /// of it has rendered. Default false.
+    public var isProvisional = false
 
     /// Whether the response is a redirect that was not followed.
     package var isRedirect: Bool {
         [301, 302, 303, 307, 308].contains(response.status) && response.fields.first("location") != nil
     }
 
-    /// Returns whether both records belong to the same source and to requests that its `Vary` does not distinguish. A
-    /// source has one record per selection.
+    /// Identifies a record among the records of its source. A source has one record per selection.
+    package struct Selection: Sendable, Hashable {
+        /// The request fields that `Vary` names.
+        package var fields: [String: String?]
+        package var isProvisional: Bool
+
+        package init(_ fields: [String: String?] = [:], isProvisional: Bool = false) {
+            self.fields = fields
+            self.isProvisional = isProvisional
+        }
+    }
+
+    package var selection: Selection { Selection(response.selecting, isProvisional: isProvisional) }
+
+    /// The name with which version 1 of the index marked provisional records, among their selecting fields. Such
+    /// records are dropped.
+    static let formerMark = "not-decoded-yet"
+
+    /// Returns whether both records belong to the same source and to requests that its `Vary` does not distinguish, and
+    /// are both provisional or both not. A tier keeps one of them.
     public func hasSameSelection(as other: OriginalRecord) -> Bool {
-        ByteString(source) == ByteString(other.source) && response.selecting == other.response.selecting
+        ByteString(source) == ByteString(other.source) && selection == other.selection
     }
 
     /// The maximum number of records per source, one per selection that its `Vary` led to. The newest records are kept.

@@ -31,6 +31,17 @@ extension CacheTierConformance {
             let left = try await bench.records("http://a/")
             bench.expect(left.count == 11 && !left.contains(gone), "one selection is removed")
         },
+        Check("a provisional record is kept beside the picture that it may replace") { bench in
+            let (old, new) = (sample(100, seed: 1), sample(200, seed: 2))
+            let picture = record("http://a/", old, selecting: ["accept": "x"], time: 11)
+            var provisional = record("http://a/", new, selecting: ["accept": "x"], time: 12)
+            provisional.isProvisional = true
+            try await bench.keep(picture, old)
+            try await bench.keep(provisional, new)
+            bench.expect(try await bench.records("http://a/") == [provisional, picture], "both, newest first")
+            try await bench.store(.removedRecord(provisional))
+            bench.expect(try await bench.records("http://a/") == [picture], "the picture alone")
+        },
         Check("freshening changes a record and keeps its body") { bench in
             for length in [100, 100_000] {
                 let body = sample(length, seed: 2)

@@ -90,7 +90,7 @@ struct Worker {
     private mutating func remove(_ store: DiskStore) throws(StoreError) {
         let operation = operation(.removal, of: Contents.sourcesPerWorker)
         ledger.begin(operation)
-        _ = try store.removeRecord(source: Contents.source(id, operation.number), selecting: [:])
+        _ = try store.removeRecord(source: Contents.source(id, operation.number), selection: .init())
         ledger.end(isDone: true)
     }
 

@@ -11,7 +11,7 @@ extension ImagePipeline {
     func refuseWhatIsKnown(
         _ finding: CacheFinding, _ admitted: AdmittedRequest, asks: Bool, isStored: Bool
     ) async throws(PipelineError) {
-        if admitted.transport.isLocal {
+        if finding.isLocal {
             let found = try await fetch.look(finding, admitted)
             do throws(RenderError) {
                 let header = try found.header.get()

@@ -129,7 +129,7 @@ extension ImagePipeline {
         return Explanation.Stored(
             record: record, isSelected: isSelected,
             reason: isSelected
-                ? Self.selectionReason(record, among: finding.records) : Self.rejection(record, admitted),
+                ? Self.selectionReason(record, among: finding.records) : Self.rejection(record, finding, admitted),
             body: await tiers.tierOfOriginal(record.digest).map { ImageResponse.Outcome($0) }, lifetime: lifetime,
             basis: Self.basis(of: lifetime.basis, in: stored, caching), lifetimeLimit: stored.lifetimeLimit,
             age: Age.arithmetic(of: stored, now: now),
@@ -143,8 +143,10 @@ extension ImagePipeline {
         return all.count > 1 ? match + ", and none of the matching ones is more recent" : match
     }
 
-    private static func rejection(_ record: OriginalRecord, _ admitted: AdmittedRequest) -> String {
-        if admitted.transport.isLocal { return "another state of the file" }
+    private static func rejection(
+        _ record: OriginalRecord, _ finding: CacheFinding, _ admitted: AdmittedRequest
+    ) -> String {
+        if finding.isLocal { return "another state of the file" }
         guard let names = Variation.names(in: record.response.fields) else { return "Vary: * matches no request" }
         let fields = admitted.request.fields
         let differing = names.filter { name in
@@ -175,13 +177,13 @@ extension ImagePipeline {
     private static func reason(
         _ decision: Explanation.Decision, _ finding: CacheFinding, _ admitted: AdmittedRequest, remaining: Double?
     ) -> String {
-        if admitted.transport.isLocal {
-            return finding.record == nil
-                ? "nothing is stored for it" : "a file is fresh as long as device, inode, size and times do not change"
-        }
         let policy = admitted.policy
         let reason: String
         switch finding.verdict {
+        case .given: return "nothing is stored for it"
+        case .local:
+            return finding.record == nil
+                ? "nothing is stored for it" : "a file is fresh as long as device, inode, size and times do not change"
         case .reuse(let isStale):
             let isUnusable = finding.record?.isUnusable == true && policy != .cacheOnly
             return (isStale ? "stale, but the policy `\(policy.rawValue)` accepts it" : "it is fresh")

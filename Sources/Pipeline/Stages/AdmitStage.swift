@@ -164,6 +164,10 @@ struct AdmitStage: Sendable {
         asked.folder = request.folder
         asked.fields = request.fields.filter { !Validation.narrows($0.name) }
         var admitted = try await parts(of: asked)
+        if request.method != "GET", admitted.transport.isLocal {
+            throw PipelineError(
+                .invalidSource, "\(AdmittedRequest(admitted).displayName): only an http(s) URL can be sent a request")
+        }
         admitted.purpose = .original
         admitted.followsRedirects = request.followsRedirects
         admitted.onInterim = request.onInterim

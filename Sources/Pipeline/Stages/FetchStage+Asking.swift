@@ -148,9 +148,6 @@ extension FetchStage {
     /// (RFC 9111 §4.4).
     func change(_ admitted: AdmittedRequest) async throws(PipelineError) -> FetchedOriginal {
         let url = admitted.url
-        guard !admitted.transport.isLocal else {
-            throw PipelineError(.invalidSource, "\(admitted.displayName): only an http(s) URL can be sent a request")
-        }
         var finding = CacheFinding(
             verdict: .missing, forward: .method, marks: await tiers.currentMarks(), tier: nil)
         let (asked, reply) = try await send(admitted.request.fields + admitted.conditions, finding, admitted)
@@ -237,7 +234,6 @@ extension FetchStage {
             of: new.response.fields, after: response.redirectResponses, requestFields: admitted.request.fields)
         if selecting == nil { selecting = [:] }
         new.response.selecting = selecting ?? [:]
-        new.isOnTrial = record.isOnTrial
         let refusal =
             Storability.refusal(response: new.response, requestFields: asked.fields, configuration: caching)
             ?? Redirects.refusal(
@@ -352,7 +348,7 @@ extension FetchStage {
             failures.clear(isProven ? failureKeys(admitted) : [failureKeys(admitted)[0]])
         }
         if original.mayStore, stored.isSuccess, unacceptedType(of: original.record) != nil { original.refuse("type") }
-        original.record.isOnTrial = stored.isOK && isAnotherPicture(than: original.record, finding)
+        original.record.isProvisional = stored.isOK && isAnotherPicture(than: original.record, finding)
         // The response supersedes the stored one even if it may not be stored itself, unless only the fields of this
         // request forbid storing it.
         let supersedes =
@@ -415,7 +411,7 @@ extension FetchStage {
     /// Whether a picture with different bytes is stored for the same selecting fields.
     private func isAnotherPicture(than record: OriginalRecord, _ finding: CacheFinding) -> Bool {
         finding.records.contains { stored in
-            !stored.isOnTrial && !stored.isUnusable && stored.response.isOK
+            !stored.isProvisional && !stored.isUnusable && stored.response.isOK
                 && stored.response.selecting == record.response.selecting && stored.digest != record.digest
         }
     }

@@ -68,13 +68,13 @@ extension FetchStage {
     func shared(_ original: Original, with admitted: AdmittedRequest) -> Original? {
         guard answers(original, admitted) else { return nil }
         var mine = original
-        if !admitted.transport.isLocal { mine.isCollapsed = true }
+        mine.isCollapsed = !original.isLocal
         mine.received = nil
         return mine
     }
 
     private func answers(_ original: Original, _ admitted: AdmittedRequest) -> Bool {
-        if admitted.transport.isLocal { return true }
+        if original.isLocal { return true }
         if let url = original.refusedURL { return url == admitted.url.normalized }
         let response = original.record.response
         let asksAlike = original.requestFields == admitted.request.fields

@@ -40,8 +40,9 @@ struct FetchStage: Sendable {
     /// Returns the step after the look-up, ignoring remembered failures. `course` follows it, and `explain` describes
     /// it.
     func decision(_ finding: CacheFinding, _ admitted: AdmittedRequest) -> Explanation.Decision {
-        if admitted.transport.isLocal { return admitted.transport.keepsRecords ? .readFile : .reuse }
         switch finding.verdict {
+        case .local: return .readFile
+        case .given: return .reuse
         case .reuse(let isStale): return isStale ? .reuseStale : .reuse
         case .reuseAndValidate: return .reuseAndValidate
         case .unavailable: return .refuse
@@ -53,12 +54,10 @@ struct FetchStage: Sendable {
 
     /// Decides how to obtain an original, without contacting the origin.
     func course(_ finding: CacheFinding, _ admitted: AdmittedRequest) async throws(PipelineError) -> Course {
-        guard admitted.transport.isLocal else { return try remote(finding, admitted) }
+        guard finding.isLocal else { return try remote(finding, admitted) }
         let found = try await find(finding, admitted)
         if found.status == 304, let known = finding.unchanged { return .reuse(known) }
-        guard admitted.transport.keepsRecords else {
-            return .reuse(try await original(found, finding, admitted))
-        }
+        if case .given = finding.verdict { return .reuse(try await original(found, finding, admitted)) }
         return .fetch(found: found)
     }
 
@@ -114,7 +113,7 @@ struct FetchStage: Sendable {
 
     /// Returns the file unchanged. Its format is detected from its first 16 KiB.
     func file(_ admitted: AdmittedRequest) async throws(PipelineError) -> OriginalResponse {
-        let found = try await find(CacheFinding(verdict: .missing, marks: tiers.marks(), tier: nil), admitted)
+        let found = try await find(CacheFinding(verdict: .local, marks: tiers.marks(), tier: nil), admitted)
         let format = await threads.run {
             found.file.flatMap { $0.bytes(0..<min($0.count, Self.beginning)) }.flatMap { ImageFormat.recognised($0) }
         }
@@ -211,7 +210,6 @@ struct FetchStage: Sendable {
     /// Throws if the response cannot be used. A picture requires a 200 with an accepted type. A raw response may have
     /// any status if its type is accepted.
     func check(_ original: Original, _ admitted: AdmittedRequest) throws(PipelineError) {
-        if admitted.transport.isLocal { return }
         let response = original.record.response
         let type =
             admitted.purpose == .image ? unacceptedType(of: original.record) : unacceptedType(response.fields)

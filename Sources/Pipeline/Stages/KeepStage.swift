@@ -45,7 +45,7 @@ struct KeepStage: Sendable {
             tiers.forget(record)
         case .store(let replaced)?:
             // Local originals are not copied into the cache. The hook is called only for responses from origins.
-            if admitted.transport.isLocal {
+            if original.isLocal {
                 original.body = nil
                 store(original, as: original.record, admitted, known)
             } else if let kept = amended(original.record, isFreshened: false) {
@@ -68,12 +68,12 @@ struct KeepStage: Sendable {
 
     /// Replaces the old picture with the provisional one after a variant of it has rendered.
     func settled(_ original: Original, _ admitted: AdmittedRequest) async -> Original {
-        guard original.record.isOnTrial, var record = await stored(original) else { return original }
+        guard original.record.isProvisional, var record = await stored(original) else { return original }
         let former = record
-        record.isOnTrial = false
+        record.isProvisional = false
         store(original.withoutBody, as: record, admitted, [former])
         var settled = original
-        settled.record.isOnTrial = false
+        settled.record.isProvisional = false
         return settled
     }
 
@@ -89,7 +89,7 @@ struct KeepStage: Sendable {
     private func stored(_ original: Original) async -> OriginalRecord? {
         guard original.mayStore else { return nil }
         return await tiers.records(of: original.record.source).records.first {
-            $0.digest == original.record.digest && $0.response.selecting == original.record.response.selecting
+            $0.digest == original.record.digest && $0.selection == original.record.selection
         }
     }
 
@@ -122,7 +122,7 @@ struct KeepStage: Sendable {
         tiers.store(
             record, body: original.body, storage: admitted.request.storage, marks: original.marks, known: known)
         // The provisional response with the same selecting fields is older.
-        for other in known where other.isOnTrial && !record.isOnTrial && other.isAlternative(to: record) {
+        for other in known where other.isProvisional && !record.isProvisional && other.isAlternative(to: record) {
             tiers.forget(other)
         }
     }
@@ -133,7 +133,7 @@ struct KeepStage: Sendable {
         _ record: OriginalRecord, with kept: OriginalRecord, _ original: Original, _ admitted: AdmittedRequest,
         _ known: [OriginalRecord], isSelected: Bool
     ) {
-        if kept.response.selecting == record.response.selecting {
+        if kept.selection == record.selection {
             tiers.freshen(kept, storage: admitted.request.storage, marks: original.marks, known: known)
             return
         }
@@ -147,7 +147,7 @@ struct KeepStage: Sendable {
         _ others: [OriginalRecord], as kept: OriginalRecord, _ original: Original, _ admitted: AdmittedRequest,
         _ known: [OriginalRecord]
     ) {
-        for other in others where other.response.selecting != kept.response.selecting {
+        for other in others where other.selection != kept.selection {
             var new = other
             new.response.assignedLifetime = kept.response.assignedLifetime
             guard Storability.refusal(response: new.response, requestFields: [], configuration: caching) == nil

@@ -22,11 +22,11 @@ package struct LookUpStage: Sendable {
         _ admitted: AdmittedRequest, again: Bool = false, isForReport: Bool = false
     ) async -> CacheFinding {
         if !admitted.transport.keepsRecords {
-            return CacheFinding(verdict: .missing, marks: await tiers.currentMarks(), tier: nil)
+            return CacheFinding(verdict: .given, marks: await tiers.currentMarks(), tier: nil)
         }
         let found = await tiers.records(of: admitted.source, again: again)
         var finding = finding(of: found, admitted, isForReport: isForReport)
-        if finding.tier == .disk, finding.isStale, !admitted.transport.isLocal { tiers.folder?.store.noteStale() }
+        if finding.tier == .disk, finding.isStale { tiers.folder?.store.noteStale() }
         if admitted.purpose == .original, let record = finding.record { await addBody(to: &finding, record, admitted) }
         return finding
     }
@@ -48,7 +48,7 @@ package struct LookUpStage: Sendable {
         if admitted.transport.isLocal {
             // The fetch stage checks whether the source is unchanged, which costs one fstat for a file.
             finding.record = found.records.first
-            if finding.record != nil { finding.verdict = .validate }
+            finding.verdict = .local
             return finding
         }
         // A response reached through redirects does not satisfy a request for the redirect itself, and vice versa.
@@ -76,7 +76,7 @@ package struct LookUpStage: Sendable {
         var shown = finding
         switch finding.verdict {
         case .reuseAndValidate: break
-        case .validate:
+        case .validate, .local:
             guard let record = finding.record, record.response.isOK else { return nil }
             let decision = Reuse.decision(
                 stored: record.response, now: now(), policy: .cacheOnly, configuration: caching)
@@ -84,7 +84,7 @@ package struct LookUpStage: Sendable {
             // The response appears to come from the future, so its age is unknown.
             let isUnknown = record.response.responseTime > now() + Self.clockTolerance
             shown.verdict = .reuse(isStale: decision == .stale || isUnknown)
-        case .reuse, .missing, .unavailable: return nil
+        case .reuse, .missing, .unavailable, .given: return nil
         }
         return shown.reusable
     }
@@ -119,10 +119,18 @@ package struct LookUpStage: Sendable {
         return Variant(found.value, found.body, from: .memory)
     }
 
+    /// Returns the finding for an original with a body that every tier has evicted, or that no tier ever holds because
+    /// the original is local.
+    func withoutBody(_ original: Original, _ admitted: AdmittedRequest) -> CacheFinding {
+        CacheFinding(
+            records: [original.record], verdict: admitted.transport.isLocal ? .local : .missing, forward: .miss,
+            marks: original.marks, tier: nil, missingBody: original.record.digest)
+    }
+
     /// Looks up the original again before a fetch, because a fetch that finished after the first look-up may have
     /// stored it. Returns nil if it is not stored, or if the request requires a new response from the origin.
     func originalStoredMeanwhile(_ finding: CacheFinding, _ admitted: AdmittedRequest) async -> Original? {
-        if admitted.transport.isLocal { return nil }
+        if finding.isLocal { return nil }
         if let digest = finding.missingBody {
             guard let (body, tier) = await tiers.originalBody(digest) else { return nil }
             let again = await self(admitted, again: true)
@@ -154,11 +162,11 @@ package struct LookUpStage: Sendable {
     /// Returns the records with only one of a picture and its provisional replacement: the one that the origin sent or
     /// confirmed last.
     private static func latest(of records: [OriginalRecord]) -> [OriginalRecord] {
-        guard records.contains(where: \.isOnTrial) else { return records }
+        guard records.contains(where: \.isProvisional) else { return records }
         return records.filter { record in
             !records.contains { other in
                 let (mine, others) = (record.response.responseTime, other.response.responseTime)
-                return other.isAlternative(to: record) && (others > mine || others == mine && other.isOnTrial)
+                return other.isAlternative(to: record) && (others > mine || others == mine && other.isProvisional)
             }
         }
     }

@@ -69,7 +69,7 @@ struct RenderStage: Sendable {
         job.light = light
         job.digest = original.record.digest
         // A damaged replacement must not displace an intact picture.
-        if original.record.isOnTrial { job.limits.acceptsDamaged = false }
+        if original.record.isProvisional { job.limits.acceptsDamaged = false }
         let began = ContinuousClock.now
         let rendered = try await backlog.run(admitted.request.priority) { [job] () async throws(PipelineError) in
             do throws(RenderError) {

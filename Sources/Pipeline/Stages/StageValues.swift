@@ -100,6 +100,11 @@ struct CacheFinding: Sendable {
         case validate
         /// There is no record, so the original must be fetched.
         case missing
+        /// The original is local (`Transport.isLocal`). Its transport says whether the record, if there is one, still
+        /// describes it.
+        case local
+        /// The bytes came with the request. Nothing about them is stored.
+        case given
         /// No record can be used, and the request forbids contacting the origin (`only-if-cached`, RFC 9111 §5.2.1.7).
         case unavailable
     }
@@ -128,7 +133,7 @@ struct CacheFinding: Sendable {
         case .reuse(let isStale): isStale
         case .reuseAndValidate: true
         case .validate, .unavailable: forward == .stale
-        case .missing: false
+        case .missing, .local, .given: false
         }
     }
 
@@ -142,7 +147,7 @@ struct CacheFinding: Sendable {
         switch verdict {
         case .reuse(let stale): isStale = stale
         case .reuseAndValidate: isStale = true
-        case .validate, .missing, .unavailable: return nil
+        case .validate, .missing, .unavailable, .local, .given: return nil
         }
         // For a raw response, report the tier that the body came from. For an image, report how the original was
         // obtained; nil means that the record was fresh.
@@ -154,6 +159,14 @@ struct CacheFinding: Sendable {
 }
 
 extension CacheFinding {
+    /// Whether the original is available without contacting an origin.
+    var isLocal: Bool {
+        switch verdict {
+        case .local, .given: true
+        default: false
+        }
+    }
+
     /// The stored original, for use after its transport has found it unchanged.
     var unchanged: Original? {
         record.map { Original(record: $0, outcome: nil, mayStore: true, marks: marks) }
@@ -187,6 +200,9 @@ struct Original: Sendable {
     var problem: String?
     /// The URL that the origin refused, if other URLs share its name. The refusal does not imply that the others fail.
     var refusedURL: String?
+
+    /// Whether a fetched original came from a local transport. A response of an origin always has an outcome.
+    var isLocal: Bool { outcome == nil }
 
     /// The original without its body, which stays in its tier.
     var withoutBody: Original {

@@ -136,11 +136,20 @@ final class DiskIndex: @unchecked Sendable {
                 "the cache has version \(version), but this program supports versions up to \(DiskSchema.version): "
                     + "update the program or name another folder", path: path)
         }
-        guard !isFormer, version == DiskSchema.version else {
+        if isFormer || version < 1 {
             // There is no migration. The cache fills again.
             throw StoreError(.damaged, "an older version of this program wrote the index", path: path)
         }
+        if version < DiskSchema.version { try upgrade(connection) }
         return false
+    }
+
+    /// Upgrades an index of version 1, unless another process has upgraded it in the meantime.
+    private func upgrade(_ connection: SQLiteConnection) throws(StoreError) {
+        try connection.write { () throws(StoreError) in
+            let version = try connection.first("PRAGMA user_version") { $0.integer(0) }
+            if version == 1 { try connection.execute(DiskSchema.upgrade) }
+        }
     }
 
     /// Creates the tables. The caller holds the folder lock. Another process may already have created them.

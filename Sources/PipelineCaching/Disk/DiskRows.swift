@@ -11,7 +11,7 @@ struct RecordRow {
         id, source, selecting, digest, length, status, request_time, response_time, fetch_milliseconds, fields, \
         media_type, width, height, details, final_url, assigned_lifetime, lifetime_limit, stored, last_access, accesses, \
         EXISTS (SELECT 1 FROM bodies JOIN originals USING (id) WHERE \(DiskSchema.equal("bodies.digest", "records.digest"))), \
-        validate_first
+        validate_first, provisional
         """
 
     init(_ row: SQLiteRow) {
@@ -25,7 +25,7 @@ struct RecordRow {
 
     private static func record(_ row: SQLiteRow) -> OriginalRecord? {
         guard let selecting = row.blob(2).flatMap(EntryCoding.selecting), let digest = row.digestKey(3),
-            let fields = row.blob(9).flatMap(EntryCoding.fields)
+            let fields = row.blob(9).flatMap(EntryCoding.fields), !selecting.keys.contains(OriginalRecord.formerMark)
         else { return nil }
         var media: MediaDescription?
         if !row.isNull(10) {
@@ -33,7 +33,7 @@ struct RecordRow {
             media = MediaDescription(
                 type: row.text(10), width: row.side(11), height: row.side(12), details: details)
         }
-        return OriginalRecord(
+        var record = OriginalRecord(
             source: row.text(1),
             response: StoredResponse(
                 status: row.side(5), fields: fields, requestTime: row.real(6), responseTime: row.real(7),
@@ -42,6 +42,8 @@ struct RecordRow {
                 isInDoubt: row.integer(21) == 2),
             digest: digest.text, length: row.count(4), media: media, fetchMilliseconds: row.real(8),
             finalURL: row.isNull(14) ? nil : row.text(14))
+        record.isProvisional = row.integer(22) == 1
+        return record
     }
 }
 

@@ -65,9 +65,8 @@ extension DiskStore {
     package func freshen(_ record: OriginalRecord, generation: UInt64 = .max) throws(StoreError) -> Bool {
         try perform { index throws(StoreError) in
             try index.write { transaction throws(StoreError) in
-                let selecting = record.response.selecting
                 guard try transaction.mayStore([record.source], source: record.source, generation: generation),
-                    try transaction.connection.record(of: record.source, selecting) != nil
+                    try transaction.connection.record(of: record.source, record.selection) != nil
                 else { return false }
                 return try transaction.replace(record)
             }
@@ -113,11 +112,11 @@ extension DiskStore {
 
     /// Removes one record, and its body if no other record refers to the same bytes.
     @discardableResult
-    package func removeRecord(source: String, selecting: [String: String?]) throws(StoreError) -> Bool {
+    package func removeRecord(source: String, selection: OriginalRecord.Selection) throws(StoreError) -> Bool {
         try perform { index throws(StoreError) in
-            guard try index.connection.record(of: source, selecting) != nil else { return false }
+            guard try index.connection.record(of: source, selection) != nil else { return false }
             return try index.write { transaction throws(StoreError) in
-                guard let row = try transaction.connection.record(of: source, selecting) else { return false }
+                guard let row = try transaction.connection.record(of: source, selection) else { return false }
                 try transaction.removeRow(.records, row)
                 return true
             }
@@ -126,11 +125,13 @@ extension DiskStore {
 }
 
 extension SQLiteConnection {
-    /// Returns the row of a source's record with these selecting fields.
-    fileprivate func record(of source: String, _ selecting: [String: String?]) throws(StoreError) -> Int? {
+    /// Returns the row of a source's record with this selection.
+    fileprivate func record(
+        of source: String, _ selection: OriginalRecord.Selection
+    ) throws(StoreError) -> Int? {
         try first(
-            "SELECT id FROM records WHERE source = ?1 AND selecting = ?2", .text(source),
-            .blob(EntryCoding.encode(selecting))
+            "SELECT id FROM records WHERE source = ?1 AND selecting = ?2 AND provisional = ?3", .text(source),
+            .blob(EntryCoding.encode(selection.fields)), .integer(selection.isProvisional ? 1 : 0)
         ) { $0.integer(0) }
     }
 }

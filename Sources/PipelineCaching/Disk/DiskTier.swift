@@ -67,7 +67,7 @@ package final class DiskTier: MarkedTier {
         case .freshened(let record):
             try store.freshen(record, generation: generation)
         case .removedRecord(let record):
-            try store.removeRecord(source: record.source, selecting: record.response.selecting)
+            try store.removeRecord(source: record.source, selection: record.selection)
         case .variant(let entry, let body, let source):
             try store.storeVariant(entry, body: body, generation: generation, source: source)
         }

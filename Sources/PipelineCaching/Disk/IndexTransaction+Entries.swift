@@ -4,8 +4,8 @@ import HTTPCaching
 extension IndexTransaction {
     // MARK: Inserting
 
-    /// Stores a record, replacing the record with the same source and selecting fields. A body that only the replaced
-    /// record refers to is removed, unless the digest is the same.
+    /// Stores a record, replacing the record with the same source and selection. A body that only the replaced record
+    /// refers to is removed, unless the digest is the same.
     ///
     /// - Returns: whether the record is stored now.
     func replace(_ record: OriginalRecord) throws(StoreError) -> Bool {
@@ -15,8 +15,9 @@ extension IndexTransaction {
         let fields = EntryCoding.encode(record.response.fields)
         let selecting = EntryCoding.encode(record.response.selecting)
         let former = try connection.first(
-            "SELECT id, size, accesses, digest FROM records WHERE source = ?1 AND selecting = ?2", .text(record.source),
-            .blob(selecting)
+            """
+            SELECT id, size, accesses, digest FROM records WHERE source = ?1 AND selecting = ?2 AND provisional = ?3
+            """, .text(record.source), .blob(selecting), .integer(record.isProvisional ? 1 : 0)
         ) { (id: $0.integer(0), size: $0.count(1), accesses: $0.count(2), digest: $0.digestKey(3)) }
         var accesses = 0
         if let former {
@@ -34,9 +35,9 @@ extension IndexTransaction {
                 """
                 INSERT INTO records (size, cost, accesses, clock, priority, last_access, source, selecting, digest, length, \
                 status, request_time, response_time, fetch_milliseconds, stored, media_type, width, height, details, \
-                fields, final_url, assigned_lifetime, lifetime_limit, validate_first) \
+                fields, final_url, assigned_lifetime, lifetime_limit, validate_first, provisional) \
                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
-                ?22, ?23, ?24)
+                ?22, ?23, ?24, ?25)
                 """,
                 values: place.values + [
                     .text(record.source), .blob(selecting), .digest(digest), .integer(record.length),
@@ -50,6 +51,7 @@ extension IndexTransaction {
                     record.response.assignedLifetime.map { .real($0) } ?? .null,
                     record.response.lifetimeLimit.map { .real($0) } ?? .null,
                     .integer(record.response.isInDoubt ? 2 : record.response.isSoftPurged ? 1 : 0),
+                    .integer(record.isProvisional ? 1 : 0),
                 ])
             let row = connection.lastInsertedRow
             try link(record.source, digest)

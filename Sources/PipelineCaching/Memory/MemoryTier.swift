@@ -46,7 +46,7 @@ package final class MemoryTier: Sendable {
         // Two selections of one source may arrive at the same time. Neither may overwrite the other.
         updating.withLock { _ in
             var all = peek(source: record.source) ?? known
-            all.removeAll { $0.response.selecting == record.response.selecting }
+            all.removeAll { $0.selection == record.selection }
             all.append(record)
             all.sort { $0.response.responseTime > $1.response.responseTime }
             accompany(record)
@@ -89,7 +89,7 @@ package final class MemoryTier: Sendable {
         updating.withLock { _ in
             var all = stored
             for kept in peek(source: source) ?? [] {
-                let at = all.firstIndex { $0.response.selecting == kept.response.selecting }
+                let at = all.firstIndex { $0.selection == kept.selection }
                 if let at, all[at].response.responseTime >= kept.response.responseTime { continue }
                 if let at { all[at] = kept } else { all.append(kept) }
             }
@@ -118,11 +118,11 @@ package final class MemoryTier: Sendable {
         records.entry(for: source)?.value ?? peek(source: source)
     }
 
-    package func removeRecord(source: String, selecting: [String: String?]) -> Bool {
+    package func removeRecord(source: String, selection: OriginalRecord.Selection) -> Bool {
         updating.withLock { _ in
             guard let all = peek(source: source) else { return false }
-            let removed = all.filter { $0.response.selecting == selecting }
-            records.update(source) { $0.removeAll { $0.response.selecting == selecting } }
+            let removed = all.filter { $0.selection == selection }
+            records.update(source) { $0.removeAll { $0.selection == selection } }
             for record in removed {
                 originals.update(record.digest) { $0.removeAll { $0.hasSameSelection(as: record) } }
             }

@@ -53,6 +53,8 @@ struct TextReader {
 
     init(_ texts: [String?]) { rest = texts[...] }
 
+    var isAtEnd: Bool { rest.isEmpty }
+
     mutating func optional() throws(Damaged) -> String? {
         guard let text = rest.popFirst() else { throw Damaged() }
         return text
@@ -131,7 +133,7 @@ struct SourceObject {
     init(source: String) { self.source = source }
 
     mutating func put(_ record: OriginalRecord, seen: Set<String>) {
-        records.removeAll { $0.record.response.selecting == record.response.selecting }
+        records.removeAll { $0.record.selection == record.selection }
         records.append(Record(record: record, seen: seen))
         records.sort { $0.record.response.responseTime > $1.record.response.responseTime }
         records.removeLast(max(0, records.count - OriginalRecord.selectionLimit))
@@ -140,14 +142,22 @@ struct SourceObject {
         digests.removeFirst(max(0, digests.count - Self.mostDigests))
     }
 
+    /// Objects without provisional records end after the records, as in earlier versions.
     var texts: [String?] {
-        [source, "\(digests.count)"] + digests + ["\(records.count)"] + records.flatMap(\.texts)
+        let provisional = records.indices.filter { records[$0].record.isProvisional }.map { "\($0)" }
+        return [source, "\(digests.count)"] + digests + ["\(records.count)"] + records.flatMap(\.texts)
+            + (provisional.isEmpty ? [] : ["\(provisional.count)"] + provisional)
     }
 
     init(_ reader: inout TextReader) throws(TextReader.Damaged) {
         source = try reader.text()
         digests = try reader.list()
         for _ in 0..<(try reader.count()) { records.append(try Record(&reader, source: source)) }
+        for text in reader.isAtEnd ? [] : try reader.list() {
+            guard let at = Int(text), records.indices.contains(at) else { throw TextReader.Damaged() }
+            records[at].record.isProvisional = true
+        }
+        records.removeAll { $0.record.response.selecting.keys.contains(OriginalRecord.formerMark) }
     }
 }
 

@@ -135,7 +135,7 @@ package final class ObjectTier: MarkedTier {
         case .original(let record, let body): try await store(record, body, since: change.mark)
         case .freshened(let record):
             try await update(record, since: change.mark) { object, record, seen in
-                let isThere = object.records.contains { $0.record.response.selecting == record.response.selecting }
+                let isThere = object.records.contains { $0.record.selection == record.selection }
                 if isThere { object.put(record, seen: seen) }
                 return isThere
             }

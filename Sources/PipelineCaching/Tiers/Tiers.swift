@@ -187,8 +187,7 @@ package final class Tiers: Sendable {
             if case .bytes(let bytes) = body { memory.keep(bytes, of: digest, record, generation: marks.memory) }
             // Another request may have stored a later record in the meantime.
             let latest = record.map { record in
-                memory.peek(source: record.source)?.first { $0.response.selecting == record.response.selecting }
-                    ?? record
+                memory.peek(source: record.source)?.first { $0.selection == record.selection } ?? record
             }
             if at > 0, let latest, latest.digest == digest {
                 promote(.original(latest, body: body), from: at, bytes: queued(body), marks)
@@ -298,7 +297,7 @@ package final class Tiers: Sendable {
     /// Removes a record that the origin replaced with a response that may not be stored. Its variants stay under its
     /// digest.
     package func forget(_ record: OriginalRecord) {
-        _ = memory.removeRecord(source: record.source, selecting: record.response.selecting)
+        _ = memory.removeRecord(source: record.source, selection: record.selection)
         removeBehindMemory(record)
     }
 
@@ -325,8 +324,8 @@ package final class Tiers: Sendable {
     /// that.
     private func wait(_ new: OriginalRecord?, of record: OriginalRecord, _ mark: PurgeMark) -> @Sendable () -> Void {
         waiting.add(
-            .record(new, selecting: record.response.selecting), under: .records(source: ByteString(record.source)),
-            of: record.source, mark: mark)
+            .record(new, record.selection), under: .records(source: ByteString(record.source)), of: record.source,
+            mark: mark)
     }
 
     private func queued(_ body: EntryBody) -> Int {

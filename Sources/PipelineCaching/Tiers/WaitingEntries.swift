@@ -18,7 +18,7 @@ final class WaitingEntries: Sendable {
         case variant(Tiers.StoredVariant)
         case body(EntryBody)
         /// A record, or nil if the record of this selection is being removed.
-        case record(OriginalRecord?, selecting: [String: String?])
+        case record(OriginalRecord?, OriginalRecord.Selection)
     }
 
     private struct Waiting {
@@ -102,8 +102,8 @@ final class WaitingEntries: Sendable {
         /// Returns the records that a source will have once the changes are stored.
         func applied(to stored: [OriginalRecord]) -> [OriginalRecord] {
             var records = stored
-            for case .record(let record, let selecting) in items {
-                records.removeAll { $0.response.selecting == selecting }
+            for case .record(let record, let selection) in items {
+                records.removeAll { $0.selection == selection }
                 if let record { records.insert(record, at: 0) }
             }
             return records

@@ -25,6 +25,7 @@ enum EntryText {
             for (name, value) in record.response.selecting.sorted(by: { $0.key < $1.key }) {
                 lines.append("selected by \(name): \(value ?? "(absent)")")
             }
+            if record.isProvisional { lines.append("provisional: no variant of it has rendered yet") }
             return lines + record.response.fields.map { "\($0.name): \(SourceURL.hidingSecrets($0.value))" }
         case .variant(let item):
             let entry = item.entry
@@ -84,7 +85,8 @@ enum EntryText {
             "requestTime": JSONValue.double(record.response.requestTime),
             "responseTime": JSONValue.double(record.response.responseTime), "stored": JSONValue.double(item.stored),
             "lastUsed": JSONValue.double(item.lastUsed), "uses": item.uses,
-            "fetchMilliseconds": record.fetchMilliseconds, "selecting": selecting, "fields": fields,
+            "fetchMilliseconds": record.fetchMilliseconds, "provisional": record.isProvisional,
+            "selecting": selecting, "fields": fields,
         ]).json
     }
 

@@ -173,7 +173,7 @@ import Variants
             let new = try await bench.image()
             #expect(new.bytes != old.bytes && !new.isStale && bench.count == 2)
             let left = try #require(records.peek(source: CachingBench.url))
-            #expect(left.map(\.digest) == [new.record.digest] && left.allSatisfy { !$0.isOnTrial })
+            #expect(left.map(\.digest) == [new.record.digest] && left.allSatisfy { !$0.isProvisional })
             let hit = try await bench.image()
             #expect(bench.pipeline.memoryAnswer(for: hit) != nil)
             let other = try await bench.another()

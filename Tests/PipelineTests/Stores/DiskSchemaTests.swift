@@ -38,6 +38,34 @@ import Testing
         #expect(try DiskStore(folder: folder.path).rebuilds == 0)
     }
 
+    @Test func `an index of version 1 is upgraded in place, less the records that it marked as provisional`() throws {
+        let (old, new) = (bytes(90_000, seed: 1), bytes(100, seed: 2))
+        var store = try DiskStore(folder: folder.path)
+        let picture = record("http://a/", old)
+        #expect(try store.storeOriginal(picture, body: old, generation: .max))
+        let marked = record("http://a/", new, selecting: [OriginalRecord.formerMark: nil])
+        #expect(try store.storeOriginal(marked, body: new, generation: .max))
+        store.close()
+        try folder.sql(
+            """
+            DROP INDEX records_source; ALTER TABLE records DROP COLUMN provisional;
+            CREATE UNIQUE INDEX records_source ON records (source, selecting); PRAGMA user_version = 1
+            """)
+
+        for _ in 0..<2 {
+            store = try DiskStore(folder: folder.path)
+            #expect(store.rebuilds == 0 && store.notice == nil)
+            #expect(try store.records(source: "http://a/") == [picture])
+            #expect(try store.originalBody(digest: picture.digest) == old)
+            store.close()
+        }
+        store = try DiskStore(folder: folder.path)
+        var provisional = record("http://a/", new)
+        provisional.isProvisional = true
+        #expect(try store.storeOriginal(provisional, body: new, generation: .max))
+        #expect(try Set(store.records(source: "http://a/")) == [picture, provisional])
+    }
+
     @Test func `a newer version is refused with an error message by each process, and left as it is`() throws {
         try DiskStore(folder: folder.path).close()
         let newer = DiskSchema.version + 1

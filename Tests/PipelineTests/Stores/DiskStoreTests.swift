@@ -110,7 +110,7 @@ extension DiskStore {
         #expect(try store.records(source: "http://a/") == [original])
         #expect(try store.originalBody(digest: original.digest) == body)
         #expect(try store.freshen(record("http://b/", body)) == false)
-        #expect(try store.removeRecord(source: "http://a/", selecting: [:]))
+        #expect(try store.removeRecord(source: "http://a/", selection: .init()))
         #expect(try store.originalBody(digest: original.digest) == nil)
         #expect(try store.verify().isClean)
     }

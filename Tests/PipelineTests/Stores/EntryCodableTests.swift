@@ -17,5 +17,9 @@ struct EntryCodableTests {
         var other = original
         other.response.selecting["dpr"] = "2"
         #expect(!other.hasSameSelection(as: original))
+        other = original
+        other.isProvisional = true
+        #expect(try decoder.decode(OriginalRecord.self, from: encoder.encode(other)) == other)
+        #expect(!other.hasSameSelection(as: original))
     }
 }

@@ -7,7 +7,7 @@ extension MemoryTier {
     func records(source: String) -> [OriginalRecord] { foundRecords(of: source) ?? [] }
 
     func freshen(_ record: OriginalRecord) -> Bool {
-        let isThere = peek(source: record.source)?.contains { $0.response.selecting == record.response.selecting }
+        let isThere = peek(source: record.source)?.contains { $0.selection == record.selection }
         return isThere == true && update(record, generation: nil)
     }
 

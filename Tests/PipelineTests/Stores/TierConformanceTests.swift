@@ -58,7 +58,7 @@ extension MemoryTier: MarkedTier {
                 _ = storeOriginal(record, content: body, generation: change.mark)
             case .freshened(let record): _ = freshen(record)
             case .removedRecord(let record):
-                _ = removeRecord(source: record.source, selecting: record.response.selecting)
+                _ = removeRecord(source: record.source, selection: record.selection)
             case .variant(let entry, let body, let source):
                 _ = storeVariant(entry, body: body, generation: change.mark, source: source)
             }

@@ -81,7 +81,7 @@ import Variants
             let waiting = WaitingEntries(SharedJournal())
             let new = record("file:/" + one, bytes(9, seed: 1))
             let end = waiting.add(
-                .record(new, selecting: [:]), under: .records(source: ByteString(new.source)), of: new.source,
+                .record(new, new.selection), under: .records(source: ByteString(new.source)), of: new.source,
                 mark: PurgeMark(0))
             #expect(waiting.records(of: "file:/" + one).applied(to: []).count == 1)
             #expect(waiting.records(of: "file:/" + other).applied(to: []).isEmpty)
