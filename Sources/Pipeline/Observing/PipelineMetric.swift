@@ -28,36 +28,36 @@ struct PipelineMetric: Sendable, Hashable {
 
     static let requests = PipelineMetric(
         .timer, "request_seconds", ["result"],
-        "how long requests took; `result` is hit (stored, the origin was not asked), fetched, rendered, failed or "
+        "duration of a request; `result` is hit (stored, without contact to the origin), fetched, rendered, failed or "
             + "cancelled")
     static let stages = PipelineMetric(
         .timer, "stage_seconds", ["stage"],
-        "how long each run of a stage took; `stage` is admit, look_up, fetch, render or keep")
+        "duration of a stage; `stage` is admit, look_up, fetch, render or keep")
     static let stageFailures = PipelineMetric(
-        .counter, "stage_failures_total", ["stage"], "runs of a stage that threw an error, cancellation excluded")
+        .counter, "stage_failures_total", ["stage"], "errors of a stage, except cancellation")
     static let lookups = PipelineMetric(
         .counter, "tier_lookups_total", ["tier", "part", "result"],
-        "look-ups in a tier; `part` is record, original, variant or (in memory) pixels, `result` is hit or miss; "
-            + "a call that failed is neither")
+        "completed look-ups in a tier; `part` is record, original, variant or (in memory) pixels, `result` is hit or "
+            + "miss")
     static let tierFailures = PipelineMetric(
-        .counter, "tier_failures_total", ["tier"], "calls of a tier that failed, and changes it could not store")
+        .counter, "tier_failures_total", ["tier"], "failed calls of a tier, and changes that it could not store")
     static let tierSkips = PipelineMetric(
         .counter, "tier_skips_total", ["tier"],
-        "calls of a tier that were not made, because it keeps failing or too many calls are in progress")
+        "calls not made because the tier keeps failing or has too many calls in progress")
     static let tierCalls = PipelineMetric(
-        .gauge, "tier_calls", ["tier"], "calls of a tier in progress; 0 for the cache folder, which is not limited")
+        .gauge, "tier_calls", ["tier"], "calls of a tier in progress; 0 for the cache folder, which has no limit")
     static let queueBytes = PipelineMetric(
         .gauge, "queue_bytes", ["tier"], "bytes waiting to be stored in a tier, or being written")
     static let queueDrops = PipelineMetric(
         .counter, "queue_dropped_total", ["tier"], "changes dropped because a tier's queue was full")
     static let memoryBytes = PipelineMetric(
-        .gauge, "memory_bytes", ["part"], "bytes that the memory tier holds, bookkeeping included")
+        .gauge, "memory_bytes", ["part"], "bytes in the memory tier, including overhead")
     static let memoryEvictions = PipelineMetric(
-        .counter, "memory_evictions_total", ["part"], "entries that the memory tier evicted to make room")
+        .counter, "memory_evictions_total", ["part"], "entries evicted from the memory tier")
     static let workers = PipelineMetric(
         .counter, "worker_events_total", ["cause"],
-        "render workers by event; `cause` is started, crashed, killed, recycled or refused (a quarantined "
-            + "render); absent if renders run in this process")
+        "events of render workers; `cause` is started, crashed, killed, recycled or refused (a quarantined render); "
+            + "absent with in-process rendering")
     static let background = PipelineMetric(
         .counter, "background_validations_total", ["event"],
         "background validations; `event` is started, succeeded, failed, coalesced or refused")
@@ -67,16 +67,17 @@ struct PipelineMetric: Sendable, Hashable {
     static let work = PipelineMetric(
         .gauge, "work", ["kind"], "work in progress and waiting; `kind` is fetches or renders")
     static let workRefused = PipelineMetric(
-        .counter, "work_refused_total", ["kind"], "work refused because as much as `queue` was in progress and waiting")
+        .counter, "work_refused_total", ["kind"], "work refused because the `queue` limit was reached")
 
     static let fleetConnected = PipelineMetric(
-        .gauge, "fleet_connected", [], "1 while purges by other machines are heard of, else 0; absent without a fleet")
+        .gauge, "fleet_connected", [],
+        "1 while this machine receives other machines' purges, otherwise 0; absent without a fleet")
     static let fleetWaiting = PipelineMetric(
-        .gauge, "fleet_waiting", [], "purges that this machine has not published to the fleet yet")
+        .gauge, "fleet_waiting", [], "purges not yet published to the fleet")
     static let fleetPurges = PipelineMetric(
         .counter, "fleet_purges_total", ["event"],
-        "purges between machines; `event` is told, heard, or lost: some may have been missed, and everything stored is "
-            + "validated once")
+        "purges between machines; `event` is told (published), heard (received) or lost (some may have been missed, so "
+            + "all entries are validated once)")
 
     static let all = [
         requests, stages, stageFailures, lookups, tierFailures, tierSkips, tierCalls, queueBytes, queueDrops,
