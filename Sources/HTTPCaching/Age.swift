@@ -1,8 +1,8 @@
-/// The terms of the age of a stored response, in seconds, each ≥ 0 (RFC 9111 §4.2.3).
+/// The components of a stored response's age, in seconds, each at least 0 (RFC 9111 §4.2.3).
 package struct AgeArithmetic: Sendable, Hashable {
-    /// The difference between the arrival of the response and its `Date`; 0 if `Date` was in the future.
+    /// The difference between the arrival of the response and its `Date`, or 0 if `Date` was in the future.
     package var apparentAge: Double
-    /// The value of the received `Age` field; 0 if the field is absent or invalid.
+    /// The value of the received `Age` field, or 0 if the field is absent or invalid.
     package var ageValue: Double
     package var responseDelay: Double
     package var residentTime: Double
@@ -26,7 +26,7 @@ package enum Age {
         arithmetic(of: response, now: now).currentAge
     }
 
-    /// Returns the terms of `current(of:now:)`.
+    /// Returns the components from which `current(of:now:)` computes the age.
     package static func arithmetic(of response: StoredResponse, now: Double) -> AgeArithmetic {
         let received = response.fields.first("age").flatMap { FieldLines.members(of: $0).first }
             .flatMap(FieldLines.deltaSeconds)

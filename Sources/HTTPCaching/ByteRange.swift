@@ -2,7 +2,8 @@
 package enum ByteRange {
     /// The result of evaluating a `Range` field.
     package enum Outcome: Sendable, Hashable {
-        /// Answer with the complete body. There is no range, the range may be ignored, or it consists of several parts.
+        /// Answer with the complete body, because there is no range, the range may be ignored, or it consists of
+        /// several parts.
         case whole
         /// Answer with 206 and one part, given as offsets into the body.
         case part(Range<Int>)
@@ -10,15 +11,15 @@ package enum ByteRange {
         case unsatisfiable
     }
 
-    /// The maximum number of ranges. No client needs more at once; a longer list is answered with the complete body
-    /// (RFC 9110 §17.15).
+    /// The maximum number of ranges. No client needs more at once. A request with a longer list receives the complete
+    /// body (RFC 9110 §17.15).
     private static let mostRanges = 32
 
     /// Decides how to answer a request after `Preconditions` returned `proceed` (RFC 9110 §13.2.2 and §14.2).
     ///
     /// Ranges apply only to GET, to a stored 200 response and to the unit `bytes`. If the field is malformed or
-    /// repeated, or `If-Range` is false, the result is the complete body. Ranges that overlap or touch are merged.
-    /// Several separate ranges are answered with the complete body, as permitted by §14.2 and §15.3.7.2.
+    /// repeated, or `If-Range` is false, the result is the complete body. Ranges that overlap or touch are merged. A
+    /// request for several separate ranges receives the complete body, as permitted by §14.2 and §15.3.7.2.
     package static func evaluate(
         requestFields: [HeaderField], response: StoredResponse, length: Int, isHead: Bool = false
     ) -> Outcome {
@@ -44,8 +45,8 @@ package enum ByteRange {
         ]
     }
 
-    /// Returns the fields of a 416: the length in `Content-Range`, and no fields that describe a body (RFC 9110
-    /// §15.5.17).
+    /// Returns the fields of a 416. They include the length in `Content-Range`, but no fields that describe a body (RFC
+    /// 9110 §15.5.17).
     package static func unsatisfiableFields(_ fields: [HeaderField], length: Int) -> [HeaderField] {
         let dropped = Preconditions.representationFields.union(["etag", "last-modified", "cache-control", "expires"])
         return fields.filter { !dropped.contains(FieldLines.lowercased($0.name)) } + [
@@ -80,7 +81,7 @@ package enum ByteRange {
         case from(Int, last: Int?)
         case suffix(Int)
 
-        /// Returns the bytes that the member selects from a body with this length; nil if it selects no byte.
+        /// Returns the bytes that the member selects from a body with this length, or nil if it selects no byte.
         func bytes(of length: Int) -> Range<Int>? {
             switch self {
             case .from(let first, let last):

@@ -3,7 +3,7 @@ package struct CacheControl: Sendable, Hashable {
     package struct Directive: Sendable, Hashable {
         /// The name in lowercase (directive names are case-insensitive).
         package var name: String
-        /// The argument without quotes and escapes; nil if the directive has no argument.
+        /// The argument, unquoted and unescaped, or nil if the directive has no argument.
         package var argument: String?
     }
 
@@ -13,7 +13,8 @@ package struct CacheControl: Sendable, Hashable {
         case absent
         /// The value is valid. It is at most 2³¹.
         case value(Int)
-        /// The value is malformed, or given twice with different values. Freshness treats it as zero (RFC 9111 §4.2.1).
+        /// The value is malformed, or the directive is given twice with different values. Freshness treats it as zero
+        /// (RFC 9111 §4.2.1).
         case invalid
     }
 
@@ -102,8 +103,8 @@ package struct CacheControl: Sendable, Hashable {
         }
     }
 
-    /// Parses a lowercase name, alone or with a number, which is the form of nearly all directives. Returns nil for any
-    /// other form.
+    /// Parses a directive that consists of a lowercase name, or of such a name and a number, as nearly all directives
+    /// do. Returns nil for any other form.
     private static func plain(_ member: String) -> Directive? {
         let bytes = member.utf8
         let end = bytes.firstIndex { !($0 >= 0x61 && $0 <= 0x7A || $0 == 0x2D) } ?? bytes.endIndex

@@ -47,8 +47,8 @@ package enum DerivedFreshness {
         return directives.joined(separator: ", ")
     }
 
-    /// Returns the lifetime for caches that ignore `s-maxage`, from `max-age` or `Expires`; nil if the response has
-    /// neither.
+    /// Returns the lifetime for caches that ignore `s-maxage`, which is taken from `max-age` or `Expires`. Returns nil
+    /// if the response has neither.
     private static func privateLifetime(
         of response: StoredResponse, configuration: CachingConfiguration
     ) -> Double? {

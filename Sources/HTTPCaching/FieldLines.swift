@@ -1,21 +1,21 @@
 extension Array where Element == HeaderField {
-    /// Returns the values of every line with this name, in order. Names are case-insensitive (RFC 9110 §5.1).
+    /// Returns the value of every line with this name, in order. Names are case-insensitive (RFC 9110 §5.1).
     package func values(of name: String) -> [String] {
         compactMap { FieldLines.isSameName($0.name, name) ? $0.value : nil }
     }
 
     package func first(_ name: String) -> String? { first { FieldLines.isSameName($0.name, name) }?.value }
 
-    /// Returns all values with this name, joined with a comma and a space (RFC 9110 §5.3); nil if no field has the
+    /// Returns all values with this name, joined with a comma and a space (RFC 9110 §5.3), or nil if no field has the
     /// name.
     package func combined(_ name: String) -> String? {
         let all = values(of: name)
         return all.isEmpty ? nil : all.joined(separator: ", ")
     }
 
-    /// The media types listed in `Content-Type`, in lowercase and without parameters; empty if the field is absent. An
-    /// empty line yields an empty string. A response should have one type (RFC 9110 §8.3), but browsers choose among
-    /// several.
+    /// The media types listed in `Content-Type`, in lowercase and without parameters. The array is empty if the field
+    /// is absent. An empty line yields an empty string. A response should have one type (RFC 9110 §8.3), but browsers
+    /// choose among several.
     package var mediaTypes: [String] {
         values(of: "content-type").flatMap { value in
             let members = FieldLines.members(of: value)
@@ -118,8 +118,8 @@ package enum FieldLines {
         return String(decoding: trimmed(Array(text.utf8)[...]), as: UTF8.self)
     }
 
-    /// Returns a token unchanged and a quoted string without quotes and escapes (RFC 9110 §5.6.4). Returns nil if a
-    /// quote is not closed, or if text follows it.
+    /// Returns a token unchanged, and a quoted string unquoted and unescaped (RFC 9110 §5.6.4). Returns nil if a quote
+    /// is not closed, or if text follows it.
     static func unquoted(_ bytes: ArraySlice<UInt8>) -> String? {
         guard bytes.first == UInt8(ascii: "\"") else { return String(decoding: bytes, as: UTF8.self) }
         guard closingQuote(Array(bytes), after: 0) == bytes.count - 1 else { return nil }

@@ -2,7 +2,7 @@
 package struct FreshnessLifetime: Sendable, Hashable {
     /// The rule that determines the lifetime. Rules are tried in this order.
     package enum Basis: String, Sendable, Hashable {
-        /// `s-maxage`, only in a shared cache.
+        /// `s-maxage`, which applies only in a shared cache.
         case sharedMaxAge = "s-maxage"
         case maxAge = "max-age"
         /// `Expires` − `Date`.
@@ -11,7 +11,7 @@ package struct FreshnessLifetime: Sendable, Hashable {
         case heuristic
         /// The `defaultMaxAge` of the configuration, or a lifetime assigned to the response.
         case configured
-        /// No rule applies; the lifetime is zero.
+        /// No rule applies, so the lifetime is zero.
         case none
     }
 
@@ -86,8 +86,8 @@ package enum Freshness {
         return FreshnessLifetime(seconds: 0, basis: .none)
     }
 
-    /// Returns the remaining freshness at `now` (Unix seconds), in seconds. Zero or negative if the response is stale
-    /// (RFC 9111 §4.2), has been soft-purged, or is in doubt.
+    /// Returns the remaining freshness at `now` (Unix seconds), in seconds. The value is zero or negative if the
+    /// response is stale (RFC 9111 §4.2), has been soft-purged, or is in doubt.
     package static func remaining(
         of response: StoredResponse, now: Double, configuration: CachingConfiguration = CachingConfiguration()
     ) -> Double {

@@ -18,11 +18,11 @@ package enum HTTPDate {
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// Parses a date in one of the three formats, in any letter case. Returns Unix seconds, or nil for any other
-    /// string. The time zone is always `GMT`.
+    /// Parses a date in one of the three formats, in any letter case, and returns Unix seconds. Returns nil if the
+    /// string is not such a date. The time zone is always `GMT`.
     ///
-    /// - Parameter now: the current time in Unix seconds. A two-digit year that would be more than 50 years after it is
-    ///   in the past century.
+    /// - Parameter now: the current time in Unix seconds. A two-digit year that would be more than 50 years after `now`
+    ///   belongs to the previous century.
     package static func unixSeconds(_ text: String, now: Double) -> Int? {
         let text = Text(bytes: Array(text.utf8))
         let count = text.bytes.count
@@ -69,7 +69,8 @@ package enum HTTPDate {
         return "\(weekday), \(padded(date.day, 2)) \(months[date.month - 1]) \(padded(date.year, 4)) \(time) GMT"
     }
 
-    /// Converts a date and a time of day to Unix seconds; nil if the month does not have that day. Months count from 1.
+    /// Converts a date and a time of day to Unix seconds. Returns nil if the month does not have that day. Months are
+    /// numbered from 1 to 12.
     private static func seconds(_ year: Int, _ month: Int, _ day: Int, _ time: Int) -> Int? {
         let lengths = [31, isLeap(year) ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
         guard day >= 1, day <= lengths[month - 1] else { return nil }

@@ -35,8 +35,8 @@ package enum Invalidation {
     }
 
     /// Whether the response to a POST may also answer later GET requests (RFC 9110 §9.3.3). It must be a 200 that
-    /// declares its freshness and has its own URL in `Content-Location`. It is stored if the response to a GET would be
-    /// stored.
+    /// declares its freshness and has its own URL in `Content-Location`. Such a response is stored if the response to a
+    /// GET would be stored.
     package static func answersLaterRequests(
         _ response: StoredResponse, to method: String, at target: Target,
         configuration: CachingConfiguration = CachingConfiguration(), resolving: (_ reference: String) -> Target?

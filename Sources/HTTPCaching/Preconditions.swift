@@ -19,8 +19,8 @@ package enum Preconditions {
     ///
     /// Conditions apply only if the response would otherwise be successful (§13.2.1). `If-None-Match` compares weakly
     /// with each member of its list, and `*` matches any response. If `If-None-Match` is present, `If-Modified-Since`
-    /// is ignored. `If-Modified-Since` must be a single valid date. It is compared with `Last-Modified`; if that is
-    /// absent, with `Date`; otherwise with the time of arrival.
+    /// is ignored. `If-Modified-Since` must be a single valid date. It is compared with `Last-Modified`, with `Date` if
+    /// `Last-Modified` is absent, and with the time of arrival if both are absent.
     ///
     /// - Parameter isOrigin: whether the response was generated here rather than stored. If it was stored, `If-Match`
     ///   and `If-Unmodified-Since` are ignored, because a cache leaves them to the origin (§13.1.1, §13.1.4).
@@ -75,7 +75,7 @@ package enum Preconditions {
         return EntityTag.list(list).contains { compare($0)(tag) }
     }
 
-    /// Returns a date field in Unix seconds; nil if the field is absent, repeated or malformed.
+    /// Returns a date field in Unix seconds, or nil if the field is absent, repeated or malformed.
     private static func date(_ name: String, in fields: [HeaderField], _ response: StoredResponse) -> Int? {
         let values = fields.values(of: name)
         return values.count == 1 ? HTTPDate.unixSeconds(values[0], now: response.responseTime) : nil

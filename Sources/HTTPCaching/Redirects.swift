@@ -10,7 +10,7 @@
 
 /// Applies the caching rules of the redirects that led to a response.
 package enum Redirects {
-    /// Returns the maximum lifetime of `response` in seconds (≥ 0); nil if the redirects set no limit.
+    /// Returns the maximum lifetime of `response` in seconds (≥ 0). Returns nil if the redirects set no limit.
     package static func lifetimeLimit(
         of response: StoredResponse, after redirects: [StoredResponse],
         configuration: CachingConfiguration = CachingConfiguration()
@@ -30,7 +30,7 @@ package enum Redirects {
         return shortest == 0 ? 0 : Age.current(of: response, now: arrival) + shortest
     }
 
-    /// Returns the reason why the redirects forbid storing the final response; nil if they permit it.
+    /// Returns the reason why the redirects forbid storing the final response, or nil if they permit it.
     package static func refusal(
         _ redirects: [StoredResponse], requestFields: [HeaderField],
         configuration: CachingConfiguration = CachingConfiguration()
@@ -44,7 +44,7 @@ package enum Redirects {
         return nil
     }
 
-    /// Returns the request fields that a response and the redirects before it vary on; nil if any of them has
+    /// Returns the request fields that a response and the redirects before it vary on, or nil if any of them has
     /// `Vary: *`.
     package static func selectingFields(
         of responseFields: [HeaderField], after redirects: [StoredResponse], requestFields: [HeaderField]
@@ -55,8 +55,8 @@ package enum Redirects {
         return Variation.selectingFields(of: responseFields + varying, requestFields: requestFields)
     }
 
-    /// Whether a request selects a stored response by all the fields that it was stored with, including the fields that
-    /// redirects vary on.
+    /// Whether a request selects a stored response. All request fields that were stored with the response are compared,
+    /// including those that redirects vary on.
     package static func selects(_ stored: StoredResponse, requestFields: [HeaderField]) -> Bool {
         guard Variation.selects(stored, requestFields: requestFields) else { return false }
         // The fields that redirects vary on are not in the `Vary` of the response itself.

@@ -22,7 +22,7 @@ package struct RequestDirectives: Sendable, Hashable {
     package var maxAge: Int?
     /// `min-fresh`: how long the response must still be fresh, in seconds.
     package var minFresh: Int?
-    /// `max-stale`: how stale a response may be; nil if stale responses are not acceptable.
+    /// `max-stale`: how stale a response may be, or nil if stale responses are not acceptable.
     package var maxStale: MaxStale?
     /// `stale-if-error`: how long after its lifetime a response may replace an error, in seconds (RFC 5861 §4).
     package var staleIfError: Int?

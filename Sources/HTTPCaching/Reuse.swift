@@ -10,7 +10,7 @@ package enum ReuseDecision: String, Sendable, Hashable {
     case mustValidate
     /// Send a request without validators, because none is stored or the policy requires a new response.
     case mustFetch
-    /// Answer with 504: no stored response can be used, and the request forbids contacting the origin
+    /// Answer with 504, because no stored response can be used and the request forbids contacting the origin
     /// (`only-if-cached`, RFC 9111 §5.2.1.7).
     case gatewayTimeout
 }
@@ -40,7 +40,7 @@ package enum Reuse {
     ///   satisfies any `max-age` (RFC 8246 §2.1).
     ///
     /// The other policies take precedence over the directives of the client and the origin. With any policy, a response
-    /// in doubt is validated. It is not used if the origin may not be contacted.
+    /// in doubt is validated. Such a response is not used if the origin may not be contacted.
     package static func decision(
         stored: StoredResponse, now: Double, policy: CachePolicy,
         configuration: CachingConfiguration = CachingConfiguration(), directives: RequestDirectives? = nil
@@ -129,8 +129,8 @@ package enum Reuse {
         return stored.fields.dropping(dropped)
     }
 
-    /// Whether stale reuse is forbidden. `no-cache` and `must-revalidate` forbid it in every cache, `proxy-revalidate`
-    /// and `s-maxage` in a shared cache (RFC 9111 §4.2.4, §5.2.2.2, §5.2.2.8, §5.2.2.10).
+    /// Whether stale reuse is forbidden. `no-cache` and `must-revalidate` forbid it in every cache, and
+    /// `proxy-revalidate` and `s-maxage` forbid it in a shared cache (RFC 9111 §4.2.4, §5.2.2.2, §5.2.2.8, §5.2.2.10).
     static func forbidsStale(_ control: CacheControl, configuration: CachingConfiguration) -> Bool {
         if control.forbidsReuse || control.has("must-revalidate") { return true }
         return !configuration.isPrivate && (control.has("proxy-revalidate") || control.has("s-maxage"))

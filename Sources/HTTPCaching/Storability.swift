@@ -2,8 +2,8 @@
 package enum Storability {
     package enum Refusal: String, Sendable, Hashable {
         /// The response is not complete and final, or its status cannot be stored: 1xx, 206, 304, or above 999. With
-        /// `must-understand`, this includes every status with caching rules that this cache does not implement
-        /// (RFC 9111 §5.2.2.3).
+        /// `must-understand`, this includes every status whose caching rules this cache does not implement (RFC 9111
+        /// §5.2.2.3).
         case status
         /// The response or the request has `no-store`.
         case noStore = "no-store"
@@ -19,19 +19,19 @@ package enum Storability {
         case noLifetime = "no-lifetime"
     }
 
-    /// The statuses with implemented caching rules, for `must-understand` (§5.2.2.3): the statuses of RFC 9110, except
-    /// 206, 304 and the statuses that answer conditions and ranges.
+    /// The statuses whose caching rules are implemented, as `must-understand` requires (§5.2.2.3). They are the
+    /// statuses of RFC 9110, except 206, 304 and those that answer conditional and range requests.
     private static let understood: Set<Int> = [
         200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 408,
         409,
         410, 411, 413, 414, 415, 417, 421, 422, 426, 500, 501, 502, 503, 504, 505,
     ]
 
-    /// Returns the reason why the response to a GET may not be stored; nil if it may be stored.
+    /// Returns the reason why the response to a GET may not be stored, or nil if it may be stored.
     ///
-    /// Every final status may be stored if the response has freshness information, even 299 or 999. The statuses of
-    /// RFC 9110 §15.1 may be stored without it. `Set-Cookie` and `Cookie` are ignored. `storedFields` decides which
-    /// fields are stored. Sources: RFC 9111 §3 and §3.5.
+    /// A response with any final status, even 299 or 999, may be stored if it has freshness information. A response
+    /// with a status of RFC 9110 §15.1 may be stored without it. `Set-Cookie` and `Cookie` are ignored. `storedFields`
+    /// decides which fields are stored. Sources: RFC 9111 §3 and §3.5.
     package static func refusal(
         response: StoredResponse, requestFields: [HeaderField],
         configuration: CachingConfiguration = CachingConfiguration()

@@ -20,19 +20,20 @@ public struct StoredResponse: Sendable, Hashable, Codable {
     public var requestTime: Double
     /// The time when the header of the response arrived, in Unix seconds.
     public var responseTime: Double
-    /// The request fields that the response varies on: lowercase names and combined values, with nil for an absent
-    /// field.
+    /// The combined values of the request fields that the response varies on, by lowercase name. The value of an absent
+    /// field is nil.
     package var selecting: [String: String?]
-    /// A freshness lifetime in seconds that overrides the fields; nil if none is assigned. It is set for a remembered
-    /// failure or by the caller.
+    /// A freshness lifetime in seconds that overrides the fields, or nil if none is assigned. It is set for a
+    /// remembered failure or by the caller.
     public var assignedLifetime: Double?
-    /// The maximum freshness lifetime in seconds, set by the redirects that led to the response; nil for no limit.
+    /// The maximum freshness lifetime in seconds, set by the redirects that led to the response, or nil if there is no
+    /// limit.
     public var lifetimeLimit: Double?
     /// Whether a soft purge has made the response stale. Until it is validated, the response is treated like one within
     /// `stale-while-revalidate`.
     public var isSoftPurged: Bool
     /// Whether a purge of the response may have been missed. Until it is validated, the response is not used, whatever
-    /// the policy. Like other stale responses, it may still be served after the origin failed.
+    /// the policy. Like other stale responses, it may still be served after the origin has failed.
     public var isInDoubt: Bool
 
     /// Whether the status is 200, or 203, which is a 200 that a proxy has modified (RFC 9110 §15.3.4).

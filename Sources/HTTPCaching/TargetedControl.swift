@@ -4,9 +4,9 @@ import RawStructuredFieldValues
 //
 //     max-age=600, no-cache="set-cookie", must-revalidate, x=(1 2);p=3
 //
-// Each member is a cache directive: a key alone is a directive without an argument, an integer is a number of seconds,
-// and a string or token is an argument. Parameters are ignored. A later member replaces an earlier one with the same
-// key. If any part does not parse, the complete field is treated as absent (RFC 9213 §2.1).
+// Each member is a cache directive: a key without a value is a directive without an argument, an integer is a number of
+// seconds, and a string or token is an argument. Parameters are ignored. A later member replaces an earlier one with
+// the same key. If any part does not parse, the complete field is treated as absent (RFC 9213 §2.1).
 
 /// The directives that apply to a response in this cache.
 package struct GoverningDirectives: Sendable, Hashable {
@@ -37,15 +37,15 @@ package struct GoverningDirectives: Sendable, Hashable {
 
 /// Parses the value of a targeted field.
 enum TargetedControl {
-    /// The maximum length of a value in bytes. No real policy is that long, and for each key, the parser searches all
-    /// earlier keys.
+    /// The maximum length of a value in bytes. No real policy is that long, and a longer value would be slow to parse,
+    /// because the parser searches all earlier keys for each key.
     private static let longest = 2_048
 
     /// The directives that take an integer. An argument of a different type is stored in a form that does not parse as
     /// a number.
     private static let integers: Set<String> = ["max-age", "s-maxage", "stale-while-revalidate", "stale-if-error"]
 
-    /// Returns the members as directives; nil if the value is not a dictionary.
+    /// Returns the members as directives, or nil if the value is not a dictionary.
     static func directives(in value: String) -> [CacheControl.Directive]? {
         guard value.utf8.count <= longest else { return nil }
         var parser = StructuredFieldValueParser(Array(value.utf8))

@@ -27,7 +27,7 @@ package enum Validation {
         return fields
     }
 
-    /// Returns the tags to send, as received. A selected response is validated alone if it has a date but no tag, or a
+    /// Returns the tags to send, as received. Only the selected response is validated if it has a date but no tag, or a
     /// malformed tag that would corrupt a list. Malformed tags of other responses are omitted.
     private static func tagsSent(forAny stored: [StoredResponse], selected: Int?) -> [String] {
         var tags: [String] = []
@@ -79,7 +79,7 @@ package enum Validation {
     ///
     /// - A strong entity tag identifies every response with the same tag.
     /// - A weak entity tag identifies the most recent response that matches weakly.
-    /// - A `Last-Modified` alone identifies the most recent response with the same date.
+    /// - A `Last-Modified` without an entity tag identifies the most recent response with the same date.
     /// - A 304 without validators, which many origins send, identifies the response that was validated, if there was
     ///   only one.
     ///
@@ -124,8 +124,8 @@ package enum Validation {
     /// `Age` is removed, and if it has no `Date`, the time of arrival becomes the `Date`. `Storability` decides whether
     /// the result may still be stored.
     ///
-    /// - Parameter requestFields: the fields of the request, which determine the selecting fields; nil to keep the
-    ///   stored ones.
+    /// - Parameter requestFields: the fields of the request, which determine the selecting fields. If nil, the stored
+    ///   selecting fields are kept.
     package static func freshened(
         _ stored: StoredResponse, by fields: [HeaderField], requestTime: Double, responseTime: Double,
         requestFields: [HeaderField]? = nil, configuration: CachingConfiguration = CachingConfiguration()

@@ -1,11 +1,11 @@
-/// Selects among the responses stored for one URL by `Vary` (RFC 9111 §4.1).
+/// Selects one of the responses stored for a URL, according to `Vary` (RFC 9111 §4.1).
 package enum Variation {
     /// The maximum number of names in `Vary`. Real origins need no more, and a hostile origin must not make look-ups
     /// expensive.
     static let mostNames = 100
 
-    /// Returns the field names listed in `Vary`: lowercase, sorted and without duplicates. Returns nil if `*` is among
-    /// them, or if there are more than a hundred. Such a response matches no request.
+    /// Returns the field names listed in `Vary`, in lowercase, sorted and without duplicates. Returns nil if `*` is
+    /// among them, or if there are more than a hundred. Such a response matches no request.
     package static func names(in fields: [HeaderField]) -> [String]? {
         var names: Set<String> = []
         for value in fields.values(of: "vary") {
@@ -19,7 +19,7 @@ package enum Variation {
     }
 
     /// Returns the value for `StoredResponse.selecting`: the normalized value of every request field listed in the
-    /// response's `Vary`, with nil for an absent field. Returns nil for `Vary: *`.
+    /// response's `Vary`. The value of an absent field is nil. Returns nil if `names(in:)` returns nil.
     package static func selectingFields(
         of responseFields: [HeaderField], requestFields: [HeaderField]
     ) -> [String: String?]? {
@@ -30,7 +30,7 @@ package enum Variation {
     }
 
     /// Whether a request with these fields selects the stored response. Each field listed in its `Vary` must have the
-    /// same value as when the response was stored, or be absent in both.
+    /// same value as when the response was stored, or be absent from both requests.
     ///
     /// Values are compared in normalized form, as permitted by §4.1: lines with the same name are combined, and
     /// whitespace around commas in lists is ignored. For `Accept`, `Accept-Charset`, `Accept-Encoding` and
@@ -50,7 +50,7 @@ package enum Variation {
         }
     }
 
-    /// Returns the index in `stored` of the response to use for a request; nil if the request selects none of them.
+    /// Returns the index in `stored` of the response to use for a request, or nil if the request selects none of them.
     ///
     /// Among several selected responses, responses with `Vary` take precedence over responses without `Vary`, because
     /// some origins omit the field from their default response. The most recent of them is used, first by `Date` and
@@ -73,7 +73,7 @@ package enum Variation {
         "authorization", "cookie", "date", "from", "host", "if-modified-since", "if-unmodified-since", "origin",
         "proxy-authorization", "range", "referer", "user-agent",
     ]
-    /// The fields with preferences as members: unordered, case-insensitive and with weights (RFC 9110 §12.5).
+    /// The fields whose members are preferences, which are unordered, case-insensitive and weighted (RFC 9110 §12.5).
     private static let preferences: Set<String> = ["accept", "accept-charset", "accept-encoding", "accept-language"]
 
     private static func normalised(_ name: String, in fields: [HeaderField]) -> String? {
@@ -88,8 +88,8 @@ package enum Variation {
         return members.map(preference).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }.joined(separator: ", ")
     }
 
-    /// Normalizes a preference: no whitespace around parameters, the range in lowercase, and the weight last and in its
-    /// shortest form.
+    /// Normalizes a preference. The result has no whitespace around parameters. Its range is in lowercase, and its
+    /// weight comes last and in its shortest form.
     private static func preference(_ member: String) -> String {
         let parts = member.split(separator: ";", omittingEmptySubsequences: false).map {
             FieldLines.trimmed(String($0))
@@ -109,7 +109,7 @@ package enum Variation {
         return result
     }
 
-    /// Returns a weight (RFC 9110 §12.4.2) without unnecessary zeros; nil if the string is not a weight.
+    /// Returns a weight (RFC 9110 §12.4.2) without unnecessary zeros, or nil if the string is not a weight.
     private static func shortWeight(_ text: String) -> String? {
         var bytes = Array(text.utf8)
         guard let first = bytes.first, first == 0x30 || first == 0x31, bytes.count <= 5 else { return nil }
