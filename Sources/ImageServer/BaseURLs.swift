@@ -29,9 +29,9 @@ package struct BaseURLs: Sendable, Hashable {
     /// a link or a rename, the next request opens the new folder.
     ///
     /// - Parameters:
-    ///   - texts: Base URLs by name: http, https or s3 URLs without credentials and query, or folders on this machine
+    ///   - texts: Base URLs by name: http, https or s3 URLs without credentials or a query, or folders on this machine
     ///     as a path or `file:///PATH`.
-    ///   - followsLinks: Whether symbolic links in folders may lead to other places within the same folder. Default
+    ///   - followsLinks: Whether symbolic links in folders may lead to other places within the same folder. Defaults to
     ///     false.
     ///   - usual: The base name of sources without a name. With `photos`, the source `a/b.jpg` means `photos:a/b.jpg`.
     ///     If nil, the default, such sources are refused.
@@ -72,7 +72,7 @@ package struct BaseURLs: Sendable, Hashable {
     package struct Resolved: Sendable {
         /// A URL or a file name.
         package var text: String
-        /// The folder that contains the file; nil if the source is a URL.
+        /// The folder that contains the file, or nil if the source is a URL.
         package var folder: OpenFolder?
     }
 
@@ -86,7 +86,7 @@ package struct BaseURLs: Sendable, Hashable {
     /// Returns the URL or the file of a source. The file need not exist. Returns the source unchanged if it does not
     /// begin with one of the names.
     ///
-    /// - Throws: `Problem`: 400 if the path leads out of the base URL.
+    /// - Throws: a `Problem` with status 400 if the path leads out of the base URL.
     package func resolved(_ source: String) throws(Problem) -> Resolved {
         // Neither a scheme nor a name can contain a slash (RFC 3986 §4.2).
         if let usual, !source.utf8.prefix(while: { $0 != UInt8(ascii: "/") }).contains(UInt8(ascii: ":")) {

@@ -7,7 +7,7 @@ package struct ForwardedMethods: Sendable, Hashable {
     /// method, as a proxy does.
     ///
     /// - Parameters:
-    ///   - names: Methods (case-sensitive), or `*` for all; nil if the setting is not set.
+    ///   - names: The methods (case-sensitive), or `*` for all. The value is nil if the setting is not set.
     ///   - fields: The header fields that are forwarded with them.
     init(_ names: [String]?, fields: ForwardedFields) {
         all = names.map { $0.contains("*") } ?? fields.areAll

@@ -41,7 +41,7 @@ package struct Problem: Error, Sendable, Hashable {
         self.detail = detail
     }
 
-    /// Returns the error response. It is not stored by any cache, and has `Vary: Accept` if a successful response would
+    /// Returns the error response. No cache stores the response. It has `Vary: Accept` if a successful response would
     /// have it.
     ///
     /// - Parameter showsAll: Whether the client may see the message for the log.

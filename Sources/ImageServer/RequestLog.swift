@@ -10,11 +10,11 @@ package final class RequestLog: Sendable {
         package var status: Int
         package var bytes: Int
         package var note: String?
-        /// The trace identifier; nil if the identifier must be taken from the request.
+        /// The trace identifier, or nil if the identifier must be taken from the request.
         package var traceID: String?
-        /// The picture; nil if the response is not a picture.
+        /// The picture, or nil if the response is not a picture.
         package var picture: AnswerPicture?
-        /// The route of the request; nil if the path belongs to no route.
+        /// The route of the request, or nil if the path belongs to no route.
         package var route: Route?
 
         package init(_ response: ServerResponse, isHead: Bool = false) {
@@ -31,13 +31,13 @@ package final class RequestLog: Sendable {
     package struct Entry: Sendable {
         /// The client's address.
         package var client: String
-        /// The request; nil if the bytes received were not a valid request.
+        /// The request, or nil if the bytes received were not a valid request.
         package var request: ServerRequest?
         package var answer: Answer
         package var milliseconds: Double
         /// The time when the response began, in Unix seconds.
         package var time = 0.0
-        /// The HTTP version, for example `HTTP/1.1`; nil if the bytes received were not a valid request.
+        /// The HTTP version, for example `HTTP/1.1`, or nil if the bytes received were not a valid request.
         package var version: String?
 
         package init(client: String, request: ServerRequest?, _ answer: Answer, milliseconds: Double) {

@@ -5,97 +5,101 @@ public import Variants
 public struct ServerConfiguration: Sendable {
     package var signature = Signature(allowUnsigned: false)
     /// Whether paths may contain the word `unsigned` instead of a signature. If true, anyone can request any picture of
-    /// any source. Default false.
+    /// any source. Defaults to false.
     public var allowUnsigned: Bool {
         get { signature.allowUnsigned }
         set { signature.allowUnsigned = newValue }
     }
-    /// Keys that verify signatures (docs/signing.md). Default empty. Without keys and `allowUnsigned`, every picture is
-    /// refused.
+    /// Keys that verify signatures (docs/signing.md). Empty by default. If there are no keys and `allowUnsigned` is
+    /// false, every picture is refused.
     public var keys: [SigningKey] {
         get { signature.keys }
         set { signature.keys = newValue }
     }
-    /// Formats that `auto` may choose, best first. Default JPEG XL, WebP, AVIF. Put AVIF before WebP if the pipeline's
-    /// `effort` is `thorough`.
+    /// Formats that `auto` may choose, best first. Defaults to JPEG XL, WebP and AVIF. Put AVIF before WebP if the
+    /// pipeline's `effort` is `thorough`.
     public var formats: [ImageFormat] = Negotiation.preferred(.quick)
-    /// The recipes that the site renders. Default all.
+    /// The recipes that the site renders. By default, all recipes are rendered.
     public var recipes = RecipeRules()
     /// The grammars of the picture routes.
     package var grammars: [any Grammar] = Grammars.all
-    /// The enabled routes. Default nil: all routes, or only `variant` if `recipes` restricts what clients can render,
-    /// because originals would bypass the restriction.
+    /// The enabled routes. If nil, the default, all routes are enabled, or only `variant` if `recipes` restricts what
+    /// clients can render, because originals would bypass the restriction.
     public var routes: Set<ImageRoute>?
     /// The enabled routes, with the default applied.
     package var openRoutes: Set<ImageRoute> {
         routes ?? (recipes.isRestricted ? [.variant] : Set(ImageRoute.allCases))
     }
-    /// The presets of `pipectl`, which a reload may change. Default nil: the pipeline's presets.
+    /// The presets of `pipectl`, which a reload may change. If nil, the default, the pipeline's presets apply.
     package var presets: RecipePresets?
     /// Base URLs by name, so that a source may be written as `name:path`. A base is an http, https or s3 URL without
-    /// credentials and query, or `file:///PATH` for a folder on this machine. If a folder is replaced later, by
-    /// changing a link or by a rename, the next request opens the new folder. Default empty.
+    /// credentials or a query, or `file:///PATH` for a folder on this machine. If a folder is replaced later, by
+    /// changing a link or by a rename, the next request opens the new folder. Empty by default.
     public var baseURLs: [String: String] = [:]
-    /// Whether symbolic links in folders of `baseURLs` may lead to other places within the same folder. Default false.
+    /// Whether symbolic links in folders of `baseURLs` may lead to other places within the same folder. Defaults to
+    /// false.
     public var followsFolderLinks = false
     /// The name in `baseURLs` for sources without a name. With `photos`, the source `a/b.jpg` means `photos:a/b.jpg`.
-    /// Default nil: such sources are refused.
+    /// If nil, the default, such sources are refused.
     public var defaultBase: String?
     /// The secret with which operators purge, read `/metrics` and see details of errors. At least 16 characters of
-    /// visible ASCII. Default nil: purges are refused.
+    /// visible ASCII. If nil, the default, purges are refused.
     public var adminToken: String?
-    /// The token that clients need if the server has no keys and serves only this machine; nil if no token is needed.
+    /// The token that clients need if the server has no keys and serves only this machine, or nil if no token is
+    /// needed.
     package var accessToken: AccessToken?
-    /// The header fields that carry purge tags on variants, for downstream caches. Default `off`.
+    /// The header fields that carry purge tags on variants, for downstream caches. Defaults to `off`.
     public var tags = SentTags.off
-    /// The `Cache-Control` of variants. Default nil: derived from the origin's response.
+    /// The `Cache-Control` of variants. If nil, the default, the directives are derived from the origin's response.
     public var freshness: ClientFreshness?
     /// The `Cache-Control` of variants of a preset (`@name`, optionally followed by `RecipeRules.suffixes`), by preset
     /// name. Takes precedence over `freshness`.
     public var presetFreshness: [String: ClientFreshness] = [:]
     /// How requests use stored responses: `protocol`, the default, or `cacheElseLoad`.
     public var policy = CachePolicy.protocol
-    /// The limit on each client's requests that miss the caches. Default nil: no limit.
+    /// The limit on each client's requests that miss the caches. Defaults to nil (no limit).
     public var rate: RateLimit?
     /// A picture in any decodable format that replaces the error response if a variant fails with 404 or 422. The
-    /// picture is rendered with the request's recipe. Default nil.
+    /// picture is rendered with the request's recipe. Defaults to nil.
     public var fallback: [UInt8]?
-    /// The status of responses with `fallback`: 200, or 400…599. Default nil: the status of the error, so that clients
-    /// do not mistake the picture for the variant.
+    /// The status of responses with `fallback`: 200, or 400…599. If nil, the default, the status of the error is sent,
+    /// so that clients do not mistake the picture for the variant.
     public var fallbackStatus: Int?
     /// Header fields that are added to pictures, originals and descriptions, by name. Names must be tokens, and values
-    /// visible ASCII and spaces. Default empty.
+    /// must consist of visible ASCII and spaces. Empty by default.
     public var fields: [String: String] = [:]
     /// The pages that may show pictures from this server, as patterns such as `*.example.org` without a path. The
-    /// server's own pages and requests without `Referer` are always allowed. Default nil: every page.
+    /// server's own pages and requests without `Referer` are always allowed. If nil, the default, every page may show
+    /// them.
     public var referrers: [String]?
-    /// The client's header fields that are forwarded to the origin: names (case-insensitive), or `*` for all. Default
-    /// empty, so that clients share responses.
+    /// The client's header fields that are forwarded to the origin: names (case-insensitive), or `*` for all. Empty by
+    /// default, so that clients share responses.
     public var forwardedFields: [String] = []
     /// Methods other than GET and HEAD that unsigned paths of `/original` forward to the origin, in uppercase, or `*`
-    /// for all. CONNECT and TRACE are never forwarded. Default nil: all if `forwardedFields` is `*`, otherwise none.
+    /// for all. CONNECT and TRACE are never forwarded. If nil, the default, all methods are forwarded if
+    /// `forwardedFields` is `*`, and none otherwise.
     public var forwardedMethods: [String]?
-    /// Whether a client's `Cache-Control: no-cache` makes the site contact the origin. Default false, so that clients
-    /// cannot force requests to the origin.
+    /// Whether a client's `Cache-Control: no-cache` makes the site contact the origin. Defaults to false, so that
+    /// clients cannot force requests to the origin.
     public var honorsClientNoCache = false
-    /// Origins with scripts that may read responses (CORS), for example `https://example.org`, or `*` for all. Default
-    /// empty. Pages of every origin may show pictures.
+    /// Origins with scripts that may read responses (CORS), for example `https://example.org`, or `*` for all. Empty by
+    /// default. Pages of every origin may show pictures.
     public var crossOrigin: [String] = []
     /// Detects requests that this server sent itself.
     package var loop = LoopGuard()
 
     /// Whether the site has a page at `/` for trying recipes and inspecting the caches, with sample pictures as
-    /// sources. Default false.
+    /// sources. Defaults to false.
     public var playground = false
     /// The state that `/ready` reports. Keep a reference, and call `end` when the program begins to stop.
     public var readiness = Readiness()
     /// The metrics that `/metrics` shows to operators, in addition to process metrics. Pass the same object to
-    /// `PipelineConfiguration.metrics`. Default nil: `/metrics` responds with 404.
+    /// `PipelineConfiguration.metrics`. If nil, the default, `/metrics` responds with 404.
     public var metrics: PrometheusMetrics?
     /// The path prefix under which another server mounts the site, without a trailing slash, for example `/images`.
-    /// Signatures cover the part of the path after it. Default empty.
+    /// Signatures cover only the part of the path after the prefix. Empty by default.
     public var mountPoint = ""
-    /// The maximum length of a request body that the site reads, in bytes. Default 64 KiB.
+    /// The maximum length of a request body that the site reads, in bytes. Defaults to 64 KiB.
     public var maxBodyBytes = 64 << 10
 
     public init() {}

@@ -8,11 +8,11 @@ package struct ServerRequest: Sendable, Hashable {
     package var method: String
     /// Path and query as sent, beginning with `/`.
     package var target: String
-    /// Field lines in order, values without whitespace around them.
+    /// The field lines in order. Values have no whitespace around them.
     package var fields: [HeaderField]
     /// The body. Empty unless the site reads it.
     package var body: [UInt8] = []
-    /// The client's address; nil if it is unknown. IPv4-mapped IPv6 addresses are converted to IPv4.
+    /// The client's address, or nil if it is unknown. IPv4-mapped IPv6 addresses are converted to IPv4.
     package var client: String? { didSet { client = client.map(IPAddress.plain) } }
     /// Whether the request arrived at the operators' address (`server.adminListen`).
     package var isAdministrative = false
@@ -38,15 +38,15 @@ package struct ServerResponse: Sendable, Hashable {
     package var fields: [HeaderField]
     /// The body of a GET. A response to HEAD has the same value, but the body is not sent.
     package var body: ArraySlice<UInt8>
-    /// The body of a GET, if it is in a file; `body` is empty then.
+    /// The body of a GET, if it is in a file. In that case, `body` is empty.
     package var file: FilePart?
     /// The note that the log shows after the status: how the caches handled the request, or an error code.
     package var note: String?
-    /// The picture in the response, for the log; nil for responses without a picture.
+    /// The picture in the response, for the log, or nil if the response has no picture.
     package var picture: AnswerPicture?
     /// The trace identifier for the log, if a tracer has provided one.
     package var traceID: String?
-    /// The route of the request; nil if the path belongs to no route.
+    /// The route of the request, or nil if the path belongs to no route.
     package var route: Route?
 
     package init(status: Int, fields: [HeaderField] = [], body: some Collection<UInt8> = [UInt8](), note: String? = nil)
@@ -104,7 +104,7 @@ package struct ServerResponse: Sendable, Hashable {
 
     /// Returns the serialized status line and header fields, including framing.
     ///
-    /// `Content-Length` is set by this server (RFC 9110 §8.6). It is the length of a GET's body, also for HEAD, and is
+    /// `Content-Length` is set by this server (RFC 9110 §8.6). It is the length of a GET's body, even for HEAD, and is
     /// omitted if the status cannot have a body. Line breaks in a value would end the field early and are replaced with
     /// spaces.
     ///

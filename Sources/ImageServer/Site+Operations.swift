@@ -63,7 +63,7 @@ extension Site {
         return text(object.closed + "\n", type: "application/json", status: isReady ? 200 : 503)
     }
 
-    /// Responds with the metrics of the whole program in the Prometheus text format.
+    /// Responds with the metrics of the complete program in the Prometheus text format.
     func metrics(_ request: ServerRequest) async throws(Problem) -> ServerResponse {
         guard isOperator(request) else {
             throw Problem(

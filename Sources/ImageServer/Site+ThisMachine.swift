@@ -10,17 +10,17 @@ extension Site {
         return isOnThisMachine(request) && request.isForThisMachine
     }
 
-    /// Whether the client is on this machine. A proxy on this machine forwards requests from other machines, and adds
-    /// header fields that show this.
+    /// Whether the client is on this machine. A request that a proxy forwards does not count, because its client may be
+    /// on another machine. It is recognized by the header fields that proxies add.
     func isOnThisMachine(_ request: ServerRequest) -> Bool {
         guard let client = request.client, client == "::1" || client.hasPrefix("127.") else { return false }
         let passed = ["forwarded", "x-forwarded-for", "x-real-ip", "via"]
         return !request.fields.contains { field in passed.contains { FieldLines.isSameName($0, field.name) } }
     }
 
-    /// Checks that the client is on this machine if the server has no keys. This check replaces the signature.
+    /// If the server has no keys, checks that the client is on this machine. This check replaces the signature.
     ///
-    /// - Throws: `Problem`: 403.
+    /// - Throws: a `Problem` with status 403 if the check fails.
     func admit(_ request: ServerRequest) throws(Problem) {
         guard settings.signature.servesThisMachine else { return }
         guard isOnThisMachine(request) else {
@@ -83,7 +83,7 @@ extension Site {
     /// Removes the token from a request, so that it reaches neither the logs nor an origin.
     ///
     /// - Returns: A redirect if a browser sent the token in the URL, otherwise nil.
-    /// - Throws: `Problem`: 401 if the request needs a token and has none.
+    /// - Throws: a `Problem` with status 401 if the request needs a token and has none.
     private func admitToken(of request: inout ServerRequest) throws(Problem) -> ServerResponse? {
         guard let token = accessTokenInForce, Operation.Name(RequestTarget(request.target)) != .health else {
             return nil

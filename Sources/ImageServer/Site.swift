@@ -44,7 +44,7 @@ public struct Site: Sendable {
     package var hasPage: Bool { settings.playground }
     /// The path prefix of all routes.
     package var mountPoint: String { settings.mountPoint }
-    /// The token that clients need; nil if the server has keys or serves all clients.
+    /// The token that clients need, or nil if the server has keys or serves all clients.
     package var accessTokenInForce: AccessToken? { settings.signature.servesThisMachine ? settings.accessToken : nil }
     /// Whether folders on this machine are among the sources.
     package var hasFolders: Bool { !rules.baseURLs.folders.isEmpty }
@@ -52,7 +52,7 @@ public struct Site: Sendable {
     /// Returns a target relative to the mount point. Probes and `/metrics` also work without the mount point, because
     /// clients send them directly to the server and not through the proxy.
     ///
-    /// - Throws: `Problem`: 404 for a path outside the mount point.
+    /// - Throws: a `Problem` with status 404 if the path is outside the mount point.
     package func below(_ target: String) throws(Problem) -> String {
         if settings.mountPoint.isEmpty { return target }
         let path = try RequestAdmission.originForm(target)
@@ -63,7 +63,7 @@ public struct Site: Sendable {
         }
     }
 
-    /// Responds to a request. Errors become responses, too.
+    /// Responds to a request. Errors also become responses.
     ///
     /// - Parameter onInterim: Receives the origin's interim responses before this method returns.
     package func respond(
@@ -173,8 +173,8 @@ public struct Site: Sendable {
 
     /// Returns the source that a client names.
     ///
-    /// - Throws: `Problem`: 400 if the path leads out of a base URL, 403 if no pattern allows the bucket. The server's
-    ///   credentials may be able to read objects that clients must not see.
+    /// - Throws: a `Problem` with status 400 if the path leads out of a base URL, or 403 if no pattern allows the
+    ///   bucket. The server's credentials may be able to read objects that clients must not see.
     func source(named text: String) throws(Problem) -> BaseURLs.Resolved {
         let source = try rules.baseURLs.resolved(text)
         guard source.text != text || !text.lowercased().hasPrefix("s3:") || pipeline.admitsListedSourcesOnly else {
@@ -329,7 +329,7 @@ public struct Site: Sendable {
     /// Responds with the picture that the pipeline renders.
     ///
     /// - Parameters:
-    ///   - told: A `Cache-Control` that replaces the one derived from the original.
+    ///   - told: A `Cache-Control` that replaces the value derived from the original.
     ///   - naming: Returns the fields that name the source. Receives the picture and the fields that it varies by.
     func answer(
         _ asked: ImageRequest, to request: ServerRequest, isNegotiated: Bool, told: String?, isOwnRoute: Bool = false,
@@ -347,9 +347,9 @@ public struct Site: Sendable {
             answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }
 
-    /// Returns the error response. Operators see every detail, other clients a summary.
+    /// Returns the error response. Operators see every detail, and other clients see a summary.
     ///
-    /// - Parameter source: The source as the client wrote it; nil if the request names no source.
+    /// - Parameter source: The source as the client wrote it, or nil if the request names no source.
     func answer(
         to problem: Problem, _ request: ServerRequest, source: String?, variesByAccept: Bool
     ) -> ServerResponse {

@@ -36,7 +36,7 @@ final class AnswerBudget: Sendable {
         case memory(UInt)
 
         /// Returns the body of a response and the number of bytes that exist only because the response holds the body.
-        /// Returns nil if the file's status cannot be read. Reading the file will then fail, too.
+        /// Returns nil if the file's status cannot be read. In that case, reading the file would also fail.
         static func held(by response: ServerResponse) -> (Body, bytes: Int)? {
             guard let part = response.file else { return (Body(response.body), response.body.count) }
             var status = stat()
@@ -121,7 +121,8 @@ final class AnswerClaim {
 
     deinit { release() }
 
-    /// Returns the response and reserves its body, or returns a 503 if the body exceeds the budget.
+    /// Reserves space in the budget for the response's body and returns the response. Returns a 503 if the body exceeds
+    /// the budget.
     func admitted(_ response: ServerResponse, isHead: Bool, now: Double) -> ServerResponse {
         guard !isHead, response.mayHaveBody, response.file != nil || response.body.count > leastBody else {
             return response
@@ -139,7 +140,7 @@ final class AnswerClaim {
         return response
     }
 
-    /// Reserves a body in memory. Returns whether the body fits in the budget.
+    /// Reserves space for a body in memory. Returns whether the body fits in the budget.
     func holds(_ bytes: ArraySlice<UInt8>) -> Bool {
         bytes.count <= leastBody || holds(AnswerBudget.Body(bytes), bytes, bytes.count)
     }

@@ -16,9 +16,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
     /// The remaining part of a response body. It shares storage with the caches.
     private struct Outgoing {
         var body: ArraySlice<UInt8> = []
-        /// The part of a file that contains the body; nil if the body is in memory.
+        /// The part of a file that contains the body, or nil if the body is in memory.
         var file: ServerResponse.FilePart?
-        /// When the client must have received the complete response; nil if the response consists of one part.
+        /// When the client must have received the complete response, or nil if the response consists of one part.
         var deadline: NIODeadline?
     }
 
@@ -184,7 +184,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         }
     }
 
-    /// Returns the method as received. NIO's name of M-SEARCH differs from the name in HTTP.
+    /// Returns the method as received. NIO's name for M-SEARCH differs from the name in HTTP.
     private static func name(of method: HTTPMethod) -> String {
         method == .MSEARCH ? "M-SEARCH" : method.rawValue
     }

@@ -55,7 +55,7 @@ struct ConnectionState {
         case closed
     }
 
-    /// The problem that is sent to all requests except probes; nil if the connection has a slot.
+    /// The problem that is sent to all requests except probes, or nil if the connection has a slot.
     private let refusal: Problem?
     private var phase = Phase.waiting
     private var queue = CircularBuffer<Item>()

@@ -63,7 +63,8 @@ final class Connections: Sendable {
     /// use, the connection of the same address that has been idle longest is closed. If that address has no idle
     /// connection, the longest idle connection of any address is closed.
     ///
-    /// - Parameter address: The client's address; nil if it is unknown or belongs to a proxy that serves many clients.
+    /// - Parameter address: The client's address, or nil if it is unknown or belongs to a proxy that serves many
+    ///   clients.
     func admit(_ channel: any Channel, from address: String?) -> ConnectionPlace? {
         let id = ObjectIdentifier(channel)
         let (place, leaving) = state.withLock { state -> (ConnectionPlace?, ConnectionPlace?) in
@@ -174,17 +175,17 @@ final class Connections: Sendable {
 /// responses hold.
 final class ConnectionPlace: Sendable {
     let channel: any Channel
-    /// The client's address; nil if its connections are not limited.
+    /// The client's address, or nil if its connections are not limited.
     let address: String?
-    /// The problem that is sent to all requests except probes; nil if the connection has a slot.
+    /// The problem that is sent to all requests except probes, or nil if the connection has a slot.
     let refusal: Problem?
     let account: AnswerBudget.Account
     /// The maximum number of requests in progress per address.
     private let requestLimit: Int
     /// Whether the connection is included in `Account.requests`.
     private let isCounted = Atomic(false)
-    /// When the connection became idle, in nanoseconds of a monotonic clock. 0 while it is busy, `leaving` after it has
-    /// given its slot away.
+    /// When the connection became idle, in nanoseconds of a monotonic clock. The value is 0 while the connection is
+    /// busy, and `leaving` after it has given its slot away.
     private let idleSince: Atomic<UInt64>
 
     private static let leaving = UInt64.max
@@ -204,10 +205,10 @@ final class ConnectionPlace: Sendable {
     /// two seconds, which is enough for a probe.
     func patience(_ usual: TimeAmount) -> TimeAmount { refusal == nil ? usual : min(usual, .seconds(2)) }
 
-    /// The current time in nanoseconds. In milliseconds, several connections could become idle at the same time.
+    /// The current time in nanoseconds. With milliseconds, several connections could become idle at the same time.
     private static var now: UInt64 { max(1, UInt64(SystemClock.monotonic.seconds * 1e9)) }
 
-    /// When the connection became idle; nil if it is busy or has given its slot away.
+    /// When the connection became idle, or nil if it is busy or has given its slot away.
     fileprivate var idleTime: UInt64? {
         let time = idleSince.load(ordering: .relaxed)
         return time == 0 || time == Self.leaving ? nil : time
@@ -230,8 +231,8 @@ final class ConnectionPlace: Sendable {
     /// that no orchestrator restarts a busy server.
     ///
     /// - Parameter target: The request target, relative to the mount point.
-    /// - Throws: `Problem`: 503 if the connection has no slot, or if its address has the maximum number of requests in
-    ///   progress.
+    /// - Throws: a `Problem` with status 503 if the connection has no slot, or if its address has the maximum number of
+    ///   requests in progress.
     func admits(_ target: String) throws(Problem) {
         guard !Site.isProbe(target) else { return }
         if let refusal { throw refusal }

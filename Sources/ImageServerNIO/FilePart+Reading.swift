@@ -3,7 +3,7 @@ import NIOCore
 import PipelineSupport
 
 extension ServerResponse.FilePart {
-    /// The part as a region that the kernel can send; nil if the file has become shorter. The caller takes the
+    /// The part as a region that the kernel can send, or nil if the file has become shorter. The caller takes the
     /// descriptor back afterward.
     var region: FileRegion? {
         guard file.isWhole else { return nil }

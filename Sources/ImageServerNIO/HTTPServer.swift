@@ -31,9 +31,9 @@ package final class HTTPServer: Sendable {
     /// Starts listening.
     ///
     /// - Parameters:
-    ///   - observers: Record each request.
+    ///   - observers: The logs and metrics that record each request.
     ///   - sharesLoops: Whether all such servers in the process share event loops, as in tests with many servers.
-    ///     Default false: each server has its own.
+    ///     Defaults to false, so that each server has its own event loops.
     package static func start(
         _ site: Site, _ configuration: ListenerConfiguration, observers: RequestObservers = RequestObservers(),
         sharesLoops: Bool = false
@@ -76,7 +76,7 @@ package final class HTTPServer: Sendable {
     }
 
     /// Replaces the site and the configuration for requests that begin from now on. The addresses, the number of
-    /// connections, and whether they are the operators' do not change.
+    /// connections and `isAdministrative` do not change.
     package func reload(_ site: Site, _ configuration: ListenerConfiguration) {
         var configuration = configuration
         configuration.isAdministrative = setup.now.configuration.isAdministrative

@@ -1,11 +1,11 @@
 import NIOCore
 
-/// Tracks the received bytes of request headers that the parser has not delivered yet, even behind earlier requests.
-/// Used only on the connection's event loop.
+/// Tracks the received bytes of request headers that the parser has not delivered yet, even if earlier requests precede
+/// them. Used only on the connection's event loop.
 final class HeadProgress {
     /// Whether any byte has arrived.
     private(set) var hasBegun = false
-    /// Whether the request line was complete. If so, a header field exceeds the limit.
+    /// Whether the request line was complete. If it was and the limit is exceeded, a header field is too long.
     private(set) var hasRequestLine = false
     /// Whether the parser has read the headers of a request but not the end of its body.
     private(set) var isInBody = false
@@ -67,8 +67,8 @@ extension ByteBufferView {
     }
 }
 
-/// Precedes the parser, which reports nothing until the headers of a request are complete, and passes on the headers of
-/// one request at a time.
+/// A handler before the parser that passes on the headers of one request at a time. The parser reports nothing until
+/// the headers of a request are complete.
 ///
 /// The parser knows where headers end and whether a body follows (`HeadProgress.isInBody`). It has processed the
 /// headers before it receives more bytes.

@@ -1,7 +1,7 @@
 import PipelineSupport
 
-/// An address on which the server listens: `127.0.0.1:8080`, `[::1]:8080`, `*:8080`, `localhost:0`,
-/// `unix:/run/pipectl.sock`, `fd:3`.
+/// An address on which the server listens, such as `127.0.0.1:8080`, `[::1]:8080`, `*:8080`, `localhost:0`,
+/// `unix:/run/pipectl.sock` or `fd:3`.
 package enum ListenAddress: Sendable, Hashable, CustomStringConvertible {
     /// A host name, an address (IPv6 without brackets), or `*` for all addresses of both families. With port 0, the
     /// system chooses the port.

@@ -52,7 +52,8 @@ struct Listener: Sendable {
         try? await channel.setOption(.autoRead, value: false).get()
     }
 
-    /// Closes the socket. A passed socket keeps listening as long as another process holds it.
+    /// Closes the socket. A socket that was passed to this process keeps listening for as long as another process holds
+    /// it open.
     func close() async {
         // Closing fails if the listener is already closed.
         try? await channel.close()
@@ -81,8 +82,8 @@ struct Listener: Sendable {
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
     }
 
-    /// Removes the socket file of a server that has stopped, so that its address can be used again. Keeps a socket on
-    /// which a server is listening, and any other file.
+    /// Removes the socket file of a server that has stopped, so that its address can be used again. Does not remove a
+    /// socket on which a server is listening, or any other file.
     private static func removeLeftover(_ path: String) throws(HTTPServer.StartError) {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }

@@ -9,13 +9,13 @@ package struct ListenerConfiguration: Sendable {
     /// The maximum number of connected clients. Further clients receive a 503.
     package var connections = 1024
     /// The maximum number of connections with a request in progress per address. An address is an IPv4 address or a
-    /// 64-bit IPv6 network. Default nil: a quarter of `connections`.
+    /// 64-bit IPv6 network. If nil, the default, the limit is a quarter of `connections`.
     package var connectionsPerAddress: Int?
     /// The maximum total size of response bodies that clients have not received yet, in bytes.
     package var answerBytes = 1 << 30
     /// The minimum average rate at which a client must receive a response after the idle time, in bytes per second.
     package var answerRate = 16_000.0
-    /// The maximum length of all header fields of a request, and of any single field, in bytes.
+    /// The maximum total length of a request's header fields, in bytes. A single field may have the same length.
     package var headerBytes = 16 << 10
     /// The maximum length of a request body that the server reads, in bytes.
     package var bodyBytes = 64 << 10

@@ -2,11 +2,11 @@ package import ImageServer
 
 /// The logs and metrics that record each request when its response begins.
 package struct RequestObservers: Sendable {
-    /// The log with one line per request; nil if requests are not logged.
+    /// The log with one line per request, or nil if requests are not logged.
     package var log: RequestLog?
-    /// The log of the `server.accessLog` setting; nil if it is not set.
+    /// The log of the `server.accessLog` setting, or nil if it is not set.
     package var accessLog: RequestLog?
-    /// The request metrics; nil if requests are not counted.
+    /// The request metrics, or nil if requests are not counted.
     package var metrics: RequestMetrics?
 
     package init(log: RequestLog? = nil, accessLog: RequestLog? = nil, metrics: RequestMetrics? = nil) {

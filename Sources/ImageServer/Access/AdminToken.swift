@@ -6,7 +6,7 @@ package struct AdminToken: Sendable {
     /// The minimum length of a token, in bytes.
     static let leastBytes = 16
 
-    /// The token's digest. Digests compare in constant time, regardless of the lengths of the tokens.
+    /// The token's digest. Digests are compared in constant time, regardless of the lengths of the tokens.
     private let digest: [UInt8]
 
     /// Checks and stores the token.
@@ -27,7 +27,7 @@ package struct AdminToken: Sendable {
 
     private static func digest(_ text: String) -> [UInt8] { SHA256.digest(of: Array(text.utf8)) }
 
-    /// Whether the request's header fields contain exactly one `Authorization` field and it carries the token.
+    /// Whether the request's header fields contain exactly one `Authorization` field, and that field carries the token.
     func isIn(_ fields: [HeaderField]) -> Bool {
         let values = fields.values(of: "authorization")
         guard values.count == 1, let space = values[0].firstIndex(of: " "),

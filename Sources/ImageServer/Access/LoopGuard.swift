@@ -9,7 +9,7 @@ package struct LoopGuard: Sendable, Hashable {
 
     private static let name = "image-pipeline"
     /// The maximum number of Image Pipeline servers in a chain. Servers of one site behind a load balancer have
-    /// different numbers and can form a loop, too.
+    /// different numbers and can also form a loop.
     private static let limit = 8
 
     package init() {

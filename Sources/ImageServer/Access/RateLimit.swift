@@ -11,7 +11,7 @@ import Synchronization
 public final class RateLimit: Sendable {
     private struct Bucket {
         var tokens: Double
-        /// Unix seconds.
+        /// When tokens were last added, in Unix seconds.
         var filled: Double
     }
 
@@ -20,7 +20,7 @@ public final class RateLimit: Sendable {
         var former: [String: Bucket] = [:]
     }
 
-    /// Requests per second.
+    /// The rate for each client, in requests per second.
     public let rate: Double
     private let capacity: Double
     private let limit: Int
@@ -31,8 +31,8 @@ public final class RateLimit: Sendable {
     private static let burstSeconds = 10.0
 
     /// - Parameters:
-    ///   - rate: Requests per second, greater than 0.
-    ///   - limit: The maximum number of recent clients that are remembered. Default 32,768.
+    ///   - rate: The rate for each client, in requests per second. Must be greater than 0.
+    ///   - limit: The maximum number of recent clients that are remembered. Defaults to 32,768.
     public init(rate: Double, limit: Int = 32_768) {
         self.rate = rate
         self.limit = limit
@@ -44,7 +44,7 @@ public final class RateLimit: Sendable {
     /// - Parameters:
     ///   - client: The client's address. Clients without an address share a bucket, and so do the addresses of one IPv6
     ///     network.
-    ///   - now: Unix seconds.
+    ///   - now: The current time, in Unix seconds.
     /// - Returns: nil if the request may proceed, otherwise the number of whole seconds after which the client may
     ///   retry.
     func take(_ client: String?, now: Double) -> Int? {

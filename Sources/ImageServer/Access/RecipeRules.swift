@@ -3,29 +3,30 @@ public import Variants
 /// The recipes that clients may request. Presets and the recipes in `allowed` were written by the operator, so `sizes`
 /// does not change them.
 public struct RecipeRules: Sendable {
-    /// The recipes that the site renders, in canonical form with presets expanded. Default nil: every recipe.
+    /// The recipes that the site renders, in canonical form with presets expanded. If nil, the default, every recipe is
+    /// rendered.
     public var allowed: Set<Recipe>?
-    /// Whether clients may request only presets (`@name`), each optionally followed by steps in `suffixes`. Default
+    /// Whether clients may request only presets (`@name`), each optionally followed by steps in `suffixes`. Defaults to
     /// false.
     public var presetsOnly = false
-    /// Steps that may follow a preset if `presetsOnly` is true, as clients write them. Default: `dpr` with common
-    /// ratios from 1 to 3, and every output without arguments.
+    /// Steps that may follow a preset if `presetsOnly` is true, as clients write them. By default, they are `dpr` with
+    /// common ratios from 1 to 3, and every output without arguments.
     public var suffixes =
         ["1", "1.25", "1.5", "1.75", "2", "2.5", "3"].map { "dpr:" + $0 }
         + OutputSpecification.Kind.allCases.map(\.rawValue)
-    /// Names of the steps, load options and outputs that clients may write. Default nil: all. Presets may contain any
-    /// step.
+    /// Names of the steps, load options and outputs that clients may write. If nil, the default, all are allowed.
+    /// Presets may contain any step.
     public var steps: Set<String>?
     /// The edge lengths of thumbnails, in pixels, 1…8192, in any order. Limiting them prevents clients that request
     /// every width from filling the caches. The longer edge is rounded up to the next of these sizes, and a width and
-    /// height together are rounded to a common aspect ratio. Default empty: sizes are exact.
+    /// height together are rounded to a common aspect ratio. If empty, the default, sizes are not rounded.
     public var sizes: [Int] = []
     /// Edge lengths, in pixels, that suit thumbnails, layouts and full-screen pictures.
     public static let usualSizes = [20, 40, 60, 120, 250, 330, 500, 960, 1280, 1920, 3840]
-    /// Whether sizes not in `sizes` are refused rather than replaced with the next larger size. Default false.
+    /// Whether sizes not in `sizes` are refused rather than replaced with the next larger size. Defaults to false.
     public var refusesOtherSizes = false
-    /// A recipe for a watermark. The site appends its steps to every recipe, including presets. Default nil: no
-    /// watermark.
+    /// A recipe for a watermark. The site appends its steps to every recipe, including presets. Defaults to nil (no
+    /// watermark).
     public var watermark: Recipe?
 
     public init() {}
@@ -36,7 +37,7 @@ public struct RecipeRules: Sendable {
 
     /// Returns the recipe to render for a string that parses as `recipe`.
     ///
-    /// - Throws: `Problem`: 403 if the site does not render the recipe, 400 if a size is not allowed.
+    /// - Throws: a `Problem` with status 403 if the site does not render the recipe, or 400 if a size is not allowed.
     func admitted(_ recipe: Recipe, text: String) throws(Problem) -> Recipe {
         var recipe = try checked(recipe, text: text)
         guard let watermark else { return recipe }
@@ -146,7 +147,8 @@ struct SizeSteps {
 
     /// Returns the recipe with the size of each `thumbnail` replaced with an allowed size.
     ///
-    /// - Throws: `Problem`: 400 with the size, if other sizes are refused.
+    /// - Throws: a `Problem` with status 400 that names the size, if the size is not allowed and other sizes are
+    ///   refused.
     func admitted(_ recipe: Recipe) throws(Problem) -> Recipe {
         try recipe.mappingThumbnails { size throws(Problem) in
             let step = step(for: size)

@@ -6,8 +6,8 @@ package import PipelineSupport
 /// the server's bandwidth. Browsers send the page's URL or origin in `Referer` (RFC 9110 §10.1.3). Other clients can
 /// send any value.
 package struct ReferrerRule: Sendable {
-    /// Allowed pages; nil if every page is allowed. If not nil, the server's own pages are allowed, too, and so are
-    /// requests without `Referer`, for example if a person opens the URL directly.
+    /// The allowed pages, or nil if every page is allowed. If not nil, the server's own pages are also allowed, and so
+    /// are requests without `Referer`, for example if a person opens the URL directly.
     private let patterns: [HostPattern]?
 
     /// - Throws: if a pattern is malformed or has a path. A pattern with a path would refuse every page, because
@@ -29,7 +29,7 @@ package struct ReferrerRule: Sendable {
         self.patterns = patterns
     }
 
-    /// - Throws: `Problem`: 403 if the page is not allowed.
+    /// - Throws: a `Problem` with status 403 if the page is not allowed.
     func check(_ fields: [HeaderField]) throws(Problem) {
         guard !admits(fields) else { return }
         throw Problem(.referrerRefused, "`server.referrers` names the pages that may")

@@ -29,11 +29,12 @@ package struct RequestAdmission: Sendable, Hashable {
     /// - Parameters:
     ///   - target: The request target as sent, in origin form or absolute form. The authority in the absolute form is
     ///     ignored (RFC 9112 §3.2).
-    ///   - version: Major and minor version of HTTP.
+    ///   - version: The major and minor version of HTTP.
     ///   - fields: All field lines, in order.
     ///   - bodyLimit: The maximum length of a body that is read, in bytes.
-    /// - Throws: 400 if `Host` is missing in HTTP/1.1, repeated or malformed (RFC 9112 §3.2) or if the target has a
-    ///   different form, 413 if the body is too large, 414 if the target is too long.
+    /// - Throws: a `Problem` with status 400 if `Host` is missing in HTTP/1.1, repeated or malformed (RFC 9112 §3.2),
+    ///   or if the target has a different form. The status is 413 if the body is too large, and 414 if the target is
+    ///   too long.
     package init(
         method: String, target: String, version: (major: Int, minor: Int), fields: [HeaderField], bodyLimit: Int
     ) throws(Problem) {
@@ -117,7 +118,7 @@ extension HeaderField {
     /// §5.5).
     ///
     /// - Parameter value: The value, decoded as UTF-8.
-    /// - Throws: 400 if the value was not valid UTF-8 and bytes were lost.
+    /// - Throws: a `Problem` with status 400 if the value was not valid UTF-8 and bytes were lost.
     package init(_ name: String, decoded value: String) throws(Problem) {
         let value = value.trimmingSpace()
         guard !value.utf8.allSatisfy({ $0 < 0x80 }) else {

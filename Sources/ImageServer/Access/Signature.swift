@@ -26,12 +26,12 @@ package struct Signature: Sendable {
         self.keys = keys
     }
 
-    /// The permission for one path. A route that requires a grant cannot skip the check, because `Signature` alone
+    /// The permission for one path. A route that requires a grant cannot skip the check, because only `Signature`
     /// creates grants.
     package struct Grant: Sendable {
         /// Whether the path has a signature rather than the word `unsigned`.
         let isSigned: Bool
-        /// When the path expires, in Unix seconds; nil if it never expires.
+        /// When the path expires, in Unix seconds, or nil if it never expires.
         let expiry: Double?
 
         fileprivate init(isSigned: Bool, expiry: Double?) { (self.isSigned, self.expiry) = (isSigned, expiry) }
@@ -39,9 +39,9 @@ package struct Signature: Sendable {
 
     /// Checks the signature of a target before any part of the target is decoded.
     ///
-    /// - Parameter now: Unix seconds.
-    /// - Throws: `Problem`: 403 if the path is not signed, has expired, or its signature belongs to a different path.
-    ///   400 if the segment for the signature is missing.
+    /// - Parameter now: The current time, in Unix seconds.
+    /// - Throws: a `Problem` with status 403 if the path is not signed or has expired, or if its signature belongs to a
+    ///   different path. The status is 400 if the segment for the signature is missing.
     func grant(_ target: RequestTarget, now: Double) throws(Problem) -> Grant {
         guard let path = SignedPath(target) else {
             throw Problem(.invalidSource, "expected /\(target.name ?? "")/{signature}/…, \(OwnPath.howToEncode)")
@@ -110,7 +110,7 @@ public struct SigningKey: Sendable {
     /// - Parameters:
     ///   - route: The first segment, for example `variant`.
     ///   - segments: The segments after the signature, percent-encoded as they will be sent.
-    ///   - expiry: When the path expires, in Unix seconds; nil if it never expires.
+    ///   - expiry: When the path expires, in Unix seconds, or nil if it never expires.
     package func path(_ route: String, _ segments: [String], expiry: Int? = nil) -> String {
         let rest = segments.map { "/" + $0 }.joined() + (expiry.map { "?exp=\($0)" } ?? "")
         let code = hmacSHA256(Array("/\(route)\(rest)".utf8), key: key)
@@ -122,7 +122,8 @@ public struct SigningKey: Sendable {
     /// - Parameters:
     ///   - recipe: The recipe as a string. It may refer to presets by name.
     ///   - source: An http or https URL, or `name:path` with a name in `ServerConfiguration.baseURLs`.
-    ///   - expiry: When the path expires, in seconds since 1970, rounded down. Default nil: never.
+    ///   - expiry: When the path expires, in seconds since 1970, rounded down. If nil, the default, the path never
+    ///     expires.
     public func variantPath(recipe: String, source: String, expiry: Double? = nil) -> String {
         path("variant", [PercentText.segment(recipe), PercentText.segment(source)], expiry: Self.seconds(expiry))
     }
@@ -142,7 +143,7 @@ public struct SigningKey: Sendable {
         expiry.map { Int(max(0, min($0, SignedPath.latest))) }
     }
 
-    /// Whether `code` signs `text`. Takes the same time for every code of the right length.
+    /// Whether `code` signs `text`. The comparison takes the same time for every code of the right length.
     fileprivate func isValid(_ code: [UInt8], for text: [UInt8]) -> Bool {
         areEqualInConstantTime(code, hmacSHA256(text, key: key))
     }
@@ -164,7 +165,7 @@ struct SignedPath {
     let signature: Substring.UTF8View
     /// The signed text.
     let text: [UInt8]
-    /// The value of `exp=`, in Unix seconds; nil if `exp=` is missing, or if the query contains anything other than
+    /// The value of `exp=`, in Unix seconds, or nil if `exp=` is missing, or if the query contains anything other than
     /// `exp=` and `v=…`.
     let expiry: Int?
 
@@ -184,7 +185,7 @@ struct SignedPath {
         expiry = query.flatMap(Self.expiry)
     }
 
-    /// The key's name and the code in `KEYID.CODE`; nil if the signature has a different form.
+    /// The key's name and the code in `KEYID.CODE`, or nil if the signature has a different form.
     var keyAndCode: (id: Substring.UTF8View, code: [UInt8])? {
         guard let dot = signature.firstIndex(of: UInt8(ascii: ".")) else { return nil }
         let digits = signature[signature.index(after: dot)...]

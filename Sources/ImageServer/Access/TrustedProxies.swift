@@ -21,7 +21,7 @@ package struct TrustedProxies: Sendable, Hashable {
     private init() {}
 
     /// - Parameter texts: Addresses, address blocks (`10.0.0.0/8`), and `unix` for the peers of Unix sockets.
-    /// - Throws: `Malformed` with the first string of any other form.
+    /// - Throws: a `Malformed` error for the first string that has a different form.
     package init(_ texts: [String]) throws(Malformed) {
         self.texts = texts
         for text in texts {
@@ -40,7 +40,7 @@ package struct TrustedProxies: Sendable, Hashable {
     /// Returns the client's address, or nil if it is unknown.
     ///
     /// - Parameters:
-    ///   - peer: The address of the connection's peer; nil if the peer has no address.
+    ///   - peer: The address of the connection's peer, or nil if the peer has no address.
     ///   - fields: The request's header fields.
     package func client(peer: String?, fields: [HeaderField]) -> String? {
         let peer = peer.map(IPAddress.plain)
@@ -55,10 +55,10 @@ package struct TrustedProxies: Sendable, Hashable {
 
     /// Whether the peer of a connection is a trusted proxy.
     ///
-    /// - Parameter peer: The peer's address; nil if the peer has no address.
+    /// - Parameter peer: The peer's address, or nil if the peer has no address.
     package func trusts(peer: String?) -> Bool { peer.map(isTrusted) ?? trustsUnix }
 
-    /// - Parameter hops: Addresses, last one first; nil for a hidden or malformed address.
+    /// - Parameter hops: The addresses, last one first. An element is nil if its address is hidden or malformed.
     private func client(_ peer: String?, _ hops: [String?]?) -> String? {
         guard let hops else { return nil }
         var client = peer
@@ -115,8 +115,8 @@ package struct TrustedProxies: Sendable, Hashable {
         return parts
     }
 
-    /// Returns the address in `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`, normalized, or nil for
-    /// anything else.
+    /// Returns the normalized address in `192.0.2.1`, `192.0.2.1:80`, `2001:db8::1` or `[2001:db8::1]:80`. Returns nil
+    /// if the string has a different form.
     private static func address(_ text: String) -> String? {
         var host = Substring(text)
         if text.hasPrefix("["), let end = text.firstIndex(of: "]") {

@@ -14,7 +14,7 @@ package struct AnswerPicture: Sendable, Hashable {
 
     /// Describes a rendered variant.
     init(_ image: ImageResponse) {
-        // Of an original, the size as stored: `/original` logs it, too.
+        // For an original, this is the size as stored, which `/original` also logs.
         let header = image.key == nil ? image.record.header : nil
         let (width, height) = (header?.encodedWidth ?? image.width, header?.encodedHeight ?? image.height)
         (format, size) = (image.format.rawValue, "\(width)x\(height)")

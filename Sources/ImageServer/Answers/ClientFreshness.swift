@@ -1,15 +1,15 @@
 /// The `Cache-Control` directives of variants. They replace the directives that the server derives from the origin's
 /// response.
 public struct ClientFreshness: Sendable, Hashable {
-    /// How long clients may reuse a variant without contacting the server, in whole seconds. At least 0.
+    /// How long clients may reuse a variant without contacting the server, in whole seconds and at least 0.
     public var maxAge: Duration
     /// How long after `maxAge` clients may reuse the variant while they revalidate it (RFC 5861 §3), in whole seconds.
-    /// Default 0.
+    /// Defaults to 0.
     public var staleWhileRevalidate = Duration.zero
-    /// Whether browsers reuse the variant even if the user reloads the page (RFC 8246 §2). Default false.
+    /// Whether browsers reuse the variant even if the user reloads the page (RFC 8246 §2). Defaults to false.
     public var isImmutable = false
 
-    /// - Parameter maxAge: Whole seconds. At least 0.
+    /// - Parameter maxAge: A duration in whole seconds, at least 0.
     public init(maxAge: Duration) { self.maxAge = maxAge }
 
     /// The value of `Cache-Control`.

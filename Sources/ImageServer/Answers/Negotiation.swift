@@ -21,7 +21,7 @@ package enum Negotiation {
     /// §12.4.2 and §12.5.1.
     ///
     /// - Parameters:
-    ///   - accept: All lines of the field, joined with commas; nil if the request has no `Accept`.
+    ///   - accept: All lines of the field, joined with commas, or nil if the request has no `Accept`.
     ///   - formats: The `auto` setting.
     static func formats(accept: String?, among formats: [ImageFormat]) -> [ImageFormat] {
         guard let accept else { return [] }

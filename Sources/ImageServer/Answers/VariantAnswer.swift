@@ -10,12 +10,12 @@ enum VariantAnswer {
     ///   - image: The pipeline's result.
     ///   - varying: The request fields that the response depends on, for `Vary`.
     ///   - naming: Fields that name the source, including tags.
-    ///   - told: A `Cache-Control` that replaces the one derived from the original.
+    ///   - told: A `Cache-Control` that replaces the value derived from the original.
     ///   - isAtHand: Whether the original is bytes or a file on this machine. Such originals have no time to live.
     ///   - isOwnRoute: Whether the path belongs to the application. If the pipeline's caches may not store such a
     ///     response, it is `private`, because the fields of the client's request may not show that it is personal.
     ///   - expiry: When the URL expires, in Unix seconds. Downstream caches must not keep the response longer.
-    ///   - now: Unix seconds.
+    ///   - now: The current time, in Unix seconds.
     static func response(
         _ image: ImageResponse, varying: [String], naming: [HeaderField] = [], caching: CachingConfiguration,
         told: String? = nil, isAtHand: Bool = false, isOwnRoute: Bool = false, expiry: Double? = nil, now: Double

@@ -11,10 +11,10 @@ extension Site {
         await respond(to: request, body: NoBody(), client: client)
     }
 
-    /// Responds to a request, for any HTTP server. Errors become responses, too (RFC 9457).
+    /// Responds to a request, for any HTTP server. Errors also become responses (RFC 9457).
     ///
-    /// The response includes `Content-Length`, the length of a GET's body, also for HEAD. Interim responses of origins
-    /// are not forwarded. Cancelling the task cancels work that no other caller is waiting for.
+    /// The response includes `Content-Length`, which is the length of a GET's body even for HEAD. Interim responses of
+    /// origins are not forwarded. Cancelling the task cancels work that no other caller is waiting for.
     ///
     /// - Parameters:
     ///   - request: The request. Its `path` is the path and query as the client sent them, still percent-encoded,
@@ -106,7 +106,8 @@ extension ServerRequest {
     }
 
     /// - Parameter target: Path and query, relative to the mount point.
-    /// - Throws: 414 if the target is too long, 400 if it is not a path or a header field is not UTF-8.
+    /// - a `Problem` with status 414 if the target is too long, or 400 if it is not a path or a header field is not
+    ///   UTF-8.
     init(_ request: HTTPRequest, target: String) throws(Problem) {
         try RequestAdmission.checkLength(of: target)
         self.init(method: request.method.rawValue, target: try RequestAdmission.originForm(target))

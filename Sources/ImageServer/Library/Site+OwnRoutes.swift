@@ -4,8 +4,8 @@ public import Variants
 
 extension Site {
     /// Responds to a request for one of the application's own paths with a picture, as `/variant` does. Supports
-    /// content negotiation with `Accept` if the recipe leaves the format open, validators, 304, HEAD, ranges, `Vary`,
-    /// `Cache-Control`, `Cache-Status` and RFC 9457 problems.
+    /// validators, 304, HEAD, ranges, `Vary`, `Cache-Control`, `Cache-Status` and RFC 9457 problems, and content
+    /// negotiation with `Accept` if the recipe leaves the format open.
     ///
     /// The application decides which client may see which picture: signatures, recipe rules and base URLs do not apply.
     /// The settings for rate limits, forwarded fields, CORS, added fields and the fallback picture do apply.
@@ -67,7 +67,8 @@ extension Site {
     /// - Parameters:
     ///   - recipe: The recipe as a string. It may refer to presets by name.
     ///   - source: An http or https URL, or `name:path` with the name of a base URL or provider.
-    ///   - expiry: When a signed path expires, in seconds since 1970, rounded down. Default nil: never.
+    ///   - expiry: When a signed path expires, in seconds since 1970, rounded down. If nil, the default, the path never
+    ///     expires.
     /// - Throws: `invalidRecipe` if the recipe does not parse, names an unknown preset, or is refused by the site's
     ///   rules.
     public func path(_ recipe: String, _ source: String, expiry: Double? = nil) throws(PipelineError) -> String {

@@ -44,8 +44,8 @@ enum ProcessMetrics {
         return isRead ? count : nil
     }
 
-    /// The time when the process started. Calculated from ticks since boot (proc(5)) and the time of the boot, both in
-    /// this process's namespaces.
+    /// The time when the process started. Calculated from the boot time and the number of ticks from boot to the start
+    /// of the process (proc(5)), both as seen in this process's namespaces.
     private static let start: Double? = {
         // The program's name, in parentheses, may contain any character.
         guard let stat = text(at: "/proc/self/stat"), let name = stat.lastIndex(of: ")"),

@@ -20,8 +20,8 @@ package final class RequestMetrics: Sendable {
 
     package init(_ factory: any MetricsFactory) { self.factory = factory }
 
-    /// - Parameter route: The name of the route; `other` for other paths, `none` if the bytes received were not a
-    ///   request.
+    /// - Parameter route: The name of the route, `other` if the path belongs to no route, or `none` if the bytes
+    ///   received were not a request.
     package func count(_ route: String, status: Int, bytes: Int, nanoseconds: Int64) {
         let known = handles.withLock { handles in
             if let known = handles[route]?[status] { return known }

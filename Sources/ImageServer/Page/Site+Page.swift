@@ -47,7 +47,7 @@ extension Site {
         pageAnswer(file.bytes, type: file.type, tag: file.tag, control: control)
     }
 
-    /// - Parameter tag: The value of `ETag`, without quotes; nil for a response without `ETag`.
+    /// - Parameter tag: The value of `ETag`, without quotes, or nil to omit the field.
     private func pageAnswer(_ body: [UInt8], type: String, tag: String?, control: String) -> ServerResponse {
         var fields = [
             HeaderField("Content-Type", type), HeaderField("Cache-Control", control),

@@ -150,7 +150,7 @@ extension Site {
     }
 
     private static let namesOnPage = 200
-    /// Reads folders. Reading blocks the thread, and a folder with a million files takes long to read.
+    /// The thread that reads folders. Reading blocks, and a folder with a million files takes a long time to read.
     private static let folderReader = OwnedThreads(count: 1)
 }
 

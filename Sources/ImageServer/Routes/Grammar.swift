@@ -12,11 +12,11 @@ package protocol Grammar: Sendable {
     /// - Parameters:
     ///   - signature: Decides whether the request is allowed. The signature is checked before any part of the target is
     ///     decoded.
-    ///   - now: Unix seconds.
-    /// - Throws: `Problem`: 403 if the target is not signed or has expired, 400 if it is malformed.
+    ///   - now: The current time, in Unix seconds.
+    /// - Throws: a `Problem` with status 403 if the target is not signed or has expired, or 400 if it is malformed.
     func read(_ target: RequestTarget, _ signature: Signature, now: Double) throws(Problem) -> RoutedRequest
 
-    /// Returns the target for the log, in visible ASCII, without signature and credentials.
+    /// Returns the target for the log, in visible ASCII, without the signature or any credentials.
     func shown(_ target: RequestTarget) -> String
 }
 

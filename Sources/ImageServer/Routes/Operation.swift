@@ -38,7 +38,8 @@ package enum Operation: Sendable, Hashable {
 
     /// Parses a target with the given name.
     ///
-    /// - Throws: `Problem`: 404 for other paths, 400 if a source or query is malformed.
+    /// - Throws: a `Problem` with status 404 if the path belongs to no operation, or 400 if a source or query is
+    ///   malformed.
     init(_ name: Name, _ target: RequestTarget) throws(Problem) {
         let segments = target.segments
         switch name {

@@ -13,8 +13,8 @@ struct OwnPath {
     /// The source as the client wrote it.
     let source: String
 
-    /// - Throws: `Problem`: 400 if a segment is missing or cannot be decoded, if a proxy may interpret the source
-    ///   differently, or if the path has a different query, which may have been meant as part of the source.
+    /// - Throws: a `Problem` with status 400 if a segment is missing or cannot be decoded, if a proxy may interpret the
+    ///   source differently, or if the path has a different query, which may have been meant as part of the source.
     init(_ target: RequestTarget, hasRecipe: Bool = false) throws(Problem) {
         let (segments, query, first) = (target.segments, target.query, hasRecipe ? 3 : 2)
         guard segments.count > first, !segments[first].isEmpty else {

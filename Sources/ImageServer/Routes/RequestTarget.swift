@@ -2,7 +2,8 @@
 package struct RequestTarget: Sendable {
     /// Path and query as sent, relative to the mount point.
     package let text: String
-    /// The first segment of the path, which names the route. Empty for `/`, nil if the target is not a path.
+    /// The first segment of the path, which names the route. The name is empty for `/`, and nil if the target is not a
+    /// path.
     let name: Substring?
 
     package init(_ text: String) {
@@ -23,8 +24,8 @@ package struct RequestTarget: Sendable {
             .split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map(Substring.init)
     }
 
-    /// The bytes of the query without `v=…`, which only changes the URL for browsers and downstream caches; nil if the
-    /// query is then empty.
+    /// The bytes of the query without `v=…`, which only changes the URL for browsers and downstream caches. The value
+    /// is nil if no other bytes remain.
     var query: [UInt8]? {
         guard let mark = text.utf8.firstIndex(of: UInt8(ascii: "?")) else { return nil }
         let parts = text.utf8[text.utf8.index(after: mark)...]

@@ -2,7 +2,7 @@ import PipelineSupport
 
 /// A server path as shown by a browser or in a log, with its source and recipe.
 package struct ServedPath: Sendable {
-    /// The recipe string of a variant; nil if the path is not a variant.
+    /// The recipe string of a variant, or nil if the path is not a variant.
     package let recipe: String?
     /// The source as written in the path: a URL, `name:path`, or a path relative to the default base.
     package let source: String
@@ -11,7 +11,7 @@ package struct ServedPath: Sendable {
     /// signature and mount point are omitted and the source is decoded.
     ///
     /// - Returns: nil if the string is not such a path.
-    /// - Throws: `Problem`: 400 if the server would refuse the path.
+    /// - a `Problem` with status 400 if the server would refuse the path.
     package init?(_ text: String, mountPoint: String) throws(Problem) {
         let target = RequestTarget(ServerRequest.below(mountPoint, text) ?? text)
         guard let route = target.name.flatMap({ ImageRoute(rawValue: String($0)) }), let path = SignedPath(target)
@@ -34,7 +34,8 @@ package struct ServedPath: Sendable {
 extension BaseURLs {
     /// Resolves a source that an operator specifies as a URL, as `name:path`, or as a path of the server.
     ///
-    /// - Throws: `Problem`: 400 if the server would refuse the path, or if the path leads out of the base URL.
+    /// - Throws: a `Problem` with status 400 if the server would refuse the path, or if the path leads out of the base
+    ///   URL.
     func named(_ text: String, mountPoint: String) throws(Problem) -> Resolved {
         try resolved(try ServedPath(text, mountPoint: mountPoint)?.source ?? text)
     }
