@@ -5,7 +5,7 @@ public import Variants
 
 /// Conversions between stored media descriptions and image headers.
 extension OriginalRecord {
-    /// The image header of the body; nil if the body is not an image in a known format.
+    /// The image header of the body, or nil if the body is not an image in a known format.
     public var header: ImageHeader? {
         get { media.flatMap { ImageHeader($0) } }
         set { media = newValue.map { MediaDescription($0) } }
@@ -30,7 +30,7 @@ extension OriginalRecord {
 }
 
 extension VariantEntry {
-    /// The format of the body; nil if this version does not know the media type.
+    /// The format of the body, or nil if this version does not know the media type.
     package var format: ImageFormat? { ImageFormat(mediaType: mediaType) }
 
     package init(
@@ -99,7 +99,7 @@ extension EntryBody {
 
 /// Decoded pixels, which have their own memory tier.
 extension Tiers {
-    /// Returns the decoded pixels of a variant; nil if they are not in memory.
+    /// Returns the decoded pixels of a variant, or nil if they are not in memory.
     ///
     /// - Parameter digest: the SHA-256 of the variant's encoded bytes.
     func decoded(_ digest: String) -> PixelBuffer? {

@@ -4,8 +4,8 @@ public import Variants
 /// Statistics of the pipeline, and operations on its caches.
 extension ImagePipeline {
     /// Removes bodies of originals and variants from the cache folder: first old or unused bodies, then as many more as
-    /// needed to meet a limit. Records are kept, so that a 304 can still validate variants. Memory does not change; use
-    /// `reduceMemory(to:)` to free it. Does nothing without a cache folder.
+    /// needed to meet a limit. Records are kept, so that a 304 can still validate variants. Memory does not change. Use
+    /// `reduceMemory(to:)` to free it. Does nothing if there is no cache folder.
     ///
     /// - Throws: `cacheUnavailable` if the folder fails. Entries removed before the failure stay removed.
     public func trim(_ request: TrimRequest) async throws(PipelineError) -> PurgeResult {
@@ -41,15 +41,15 @@ extension ImagePipeline {
     /// Frees memory in a program that is running short of it or is about to need it.
     ///
     /// The memory tiers evict their least valuable entries until they use at most the given fraction of their current
-    /// size. The budgets do not change, so the tiers fill up again as entries are requested. Takes a few milliseconds
-    /// per gigabyte.
+    /// size. The budgets do not change, so the tiers fill up again as entries are requested. The call takes a few
+    /// milliseconds per gigabyte.
     ///
-    /// - Parameter share: the fraction of the current size to keep, 0…1; 0 by default.
+    /// - Parameter share: the fraction of the current size to keep, 0…1. Defaults to 0.
     /// - Returns: the number of bytes freed.
     @discardableResult
     public func reduceMemory(to share: Double = 0) -> Int { tiers.reduceMemory(to: share) }
 
-    /// The counters of the cache folder; nil without a folder, or if the folder cannot be read.
+    /// The counters of the cache folder, or nil if there is no folder or it cannot be read.
     public func diskStatistics() async -> TierStatistics? {
         // The tier has already counted and reported a disk error.
         try? await tiers.folder?.statistics()
@@ -62,9 +62,9 @@ extension ImagePipeline {
         return statistics
     }
 
-    /// The status of this machine in its fleet; nil without a fleet.
+    /// The status of this machine in its fleet, or nil if there is no fleet.
     public var fleetStatus: FleetStatus? { purger.feed?.status }
 
-    /// The counters of the render workers; nil if renders run in this process.
+    /// The counters of the render workers, or nil if renders run in this process.
     public var workerStatistics: WorkerStatistics? { (renderer as? WorkerPool)?.statistics }
 }

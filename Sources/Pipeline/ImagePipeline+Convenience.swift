@@ -9,9 +9,9 @@ extension ImagePipeline {
     /// - Parameters:
     ///   - source: an http or https URL, the name of an original from a provider (`photos:42`), or a path.
     ///     `ImageSource(_:)` distinguishes URLs from paths.
-    ///   - recipe: steps separated by commas, such as `thumbnail:300,webp` (docs/recipes.md). nil, the default,
-    ///     requests the bytes of the original.
-    /// - Throws: `invalidRecipe` if the recipe does not parse, before any look-up or fetch; otherwise the errors of
+    ///   - recipe: steps separated by commas, such as `thumbnail:300,webp` (docs/recipes.md). If nil, the default, the
+    ///     response contains the bytes of the original.
+    /// - Throws: `invalidRecipe` before any look-up or fetch if the recipe does not parse, or any error of
     ///   `respond(to:)`.
     public func image(for source: String, recipe: String? = nil) async throws(PipelineError) -> ImageResponse {
         var request = ImageRequest(ImageSource(source))

@@ -50,8 +50,8 @@ extension ImagePipeline {
     /// show a picture immediately, before or instead of a load.
     ///
     /// The call does not suspend, starts no work, and does not access the cache folder, files or origins. A variant of
-    /// a file therefore counts as stale. Returns nil if memory does not hold the picture, for requests that supply the
-    /// bytes, and for recipes that name masks or overlays.
+    /// a file therefore counts as stale. Returns nil if memory does not hold the picture, if the request supplies the
+    /// bytes, or if its recipe names masks or overlays.
     public func cachedImage(for request: ImageRequest) -> ImageResponse? {
         guard let held = inMemory(request, files: .stale) else { return nil }
         observe.hit(of: held.source, since: held.began)
@@ -66,14 +66,14 @@ extension ImagePipeline {
         /// Whether `respond(to:)` would return the same picture without starting any work.
         let isFinal: Bool
         /// A closure that returns whether the file is unchanged, so that `respond(to:)` would return the same picture.
-        /// The closure blocks. nil for sources other than files.
+        /// The closure blocks. The value is nil if the source is not a file.
         var isUnchanged: (@Sendable () -> Bool)?
     }
 
     /// How `inMemory` treats a request for a file. The file itself is never accessed.
     private enum Files {
         case leftOut, stale
-        /// Assumes that the file has not changed; the caller checks it.
+        /// Assumes that the file has not changed. The caller checks it.
         case toBeChecked
     }
 
@@ -109,7 +109,7 @@ extension ImagePipeline {
         return lookUp.variantInMemory(plan.key).map { DerivedVariant(variant: $0, original: original) }
     }
 
-    /// Returns the stored picture to show while the pipeline contacts the origin; nil if no tier has one, or if the
+    /// Returns the stored picture to show while the pipeline contacts the origin, or nil if no tier has one or the
     /// pipeline does not contact the origin.
     func shown(_ finding: CacheFinding, _ admitted: AdmittedRequest) async -> ImageResponse? {
         guard !finding.isLocal, let original = lookUp.shown(finding),

@@ -3,8 +3,8 @@ import Variants
 
 extension ImagePipeline {
     /// Reports the counters of tiers, queues and workers (docs/metrics.md) now. The pipeline also reports them every
-    /// five seconds and when it shuts down. Call this, for example, just before metrics are scraped. Does nothing
-    /// without a metrics backend.
+    /// five seconds and when it shuts down. Call this method, for example, just before metrics are scraped. It does
+    /// nothing if there is no metrics backend.
     public func reportMetrics() { observe.metrics?.report(metricCounts) }
 
     /// The meaning of each pipeline metric, by name.

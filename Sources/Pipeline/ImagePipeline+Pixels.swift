@@ -3,8 +3,8 @@ import PipelineSupport
 public import Variants
 
 extension ImagePipeline {
-    /// Returns the variant decoded to sRGB RGBA, for display. With a budget (`memory.pixels`, off by default), decoded
-    /// pixels are kept for as long as the variant is valid. Freshness is still checked for every request.
+    /// Returns the variant decoded to sRGB RGBA, for display. If decoded pixels have a budget (`memory.pixels`, off by
+    /// default), they are kept for as long as the variant is valid. Freshness is still checked for every request.
     public func pixels(for request: ImageRequest) async throws(PipelineError) -> PixelBuffer {
         let generation = tiers.pixels.generation
         let response = try await respond(to: request)

@@ -6,7 +6,7 @@ import PipelineSupport
 
 extension ImagePipeline {
     /// Removes the records of sources, their bodies and all their variants from every tier, including the memory of
-    /// other processes that share the cache folder. The other machines of the fleet apply the purge too.
+    /// other processes that share the cache folder. The other machines of the fleet also apply the purge.
     ///
     ///     try await pipeline.purge(.source("https://example.org/photo.jpg"))
     ///     try await pipeline.purge(.tags(["product-17"]), mode: .soft)
@@ -16,9 +16,9 @@ extension ImagePipeline {
     /// - Parameters:
     ///   - selection: the sources, tags, masks or overlays to purge.
     ///   - mode: whether to remove records, bodies and variants, to remove only variants, or to mark records as stale.
-    ///     `hard` by default.
-    /// - Throws: `invalidSource` for an invalid source; `cacheUnavailable` if the folder fails. Memory is purged even
-    ///   then.
+    ///     Defaults to `hard`.
+    /// - Throws: `invalidSource` if a source is invalid, or `cacheUnavailable` if the folder fails. Memory is purged
+    ///   even then.
     @discardableResult
     public func purge(
         _ selection: PurgeSelection, mode: PurgeMode = .hard
@@ -49,16 +49,16 @@ extension ImagePipeline {
         if case .place(_) = await PurgeFeed.start(in: tiers.folder) { true } else { false }
     }
 
-    /// Returns the stored name of an original that one of the program's own transports or providers supplies; nil if
+    /// Returns the stored name of an original that one of the program's own transports or providers supplies, or nil if
     /// the text names no such original.
     ///
-    /// - Parameter isPrefix: whether to accept a prefix of such a name, including a scheme alone (`photos:`).
+    /// - Parameter isPrefix: whether to accept a prefix of such a name, including only a scheme (`photos:`).
     package func ownName(_ text: String, isPrefix: Bool = false) -> String? {
         let isScheme = isPrefix && text.hasSuffix(":") && admit.ownSchemes.contains(String(text.dropLast()))
         return isScheme ? text : SourceURL(text, ofAny: admit.ownSchemes)?.normalized
     }
 
-    /// Returns the given stored names for which this machine has no record, sorted.
+    /// Returns, in sorted order, those of the given stored names for which this machine has no record.
     package func unknown(among names: Set<String>) async -> [String] {
         var unknown: [String] = []
         for name in names.sorted() {

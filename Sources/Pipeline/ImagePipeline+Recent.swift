@@ -1,8 +1,8 @@
 package import PipelineCaching
 
 extension ImagePipeline {
-    /// Returns the variants stored most recently in the cache folder, newest first; empty without a folder, or if the
-    /// folder cannot be read.
+    /// Returns the variants stored most recently in the cache folder, newest first. Returns an empty array if there is
+    /// no folder or it cannot be read.
     package func recentVariants(_ count: Int) async -> [RecentVariant] {
         // A disk error has already been counted and reported.
         (try? await tiers.folder?.recentVariants(count)) ?? []
@@ -17,7 +17,7 @@ extension ImagePipeline {
         (try? tiers.folder?.store.variants(madeBy: recipe)) ?? []
     }
 
-    /// Returns a variant as stored in the cache folder; nil if the folder does not have it.
+    /// Returns a variant as stored in the cache folder, or nil if the folder does not have it.
     package func storedVariant(
         _ key: String, of original: String
     ) async -> (entry: VariantEntry, body: [UInt8])? {

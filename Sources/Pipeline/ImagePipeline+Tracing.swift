@@ -8,7 +8,7 @@ extension ImagePipeline {
     ///
     /// - Parameters:
     ///   - status: returns the status code of an answer.
-    ///   - body: produces the answer; receives the trace identifier if a tracer provides it in the W3C format.
+    ///   - body: produces the answer. It receives the trace identifier if a tracer provides one in the W3C format.
     package func traced<Answer: Sendable>(
         _ request: ServedRequest, status: (Answer) -> Int, _ body: (_ traceID: String?) async -> Answer
     ) async -> Answer {

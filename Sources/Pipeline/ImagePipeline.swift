@@ -24,7 +24,7 @@ public final class ImagePipeline: Sendable {
     private let isShutDown: Switch
     private let threads: OwnedThreads
     private let transports: [String: any Transport]
-    /// The transport of the bucket behind the caches; nil without a bucket.
+    /// The transport of the bucket behind the caches, or nil if there is no bucket.
     private let remote: (any Transport)?
     let purger: Purger
     private let follower: FleetFollower?
@@ -40,8 +40,8 @@ public final class ImagePipeline: Sendable {
     private let abandonable = Atomic<Int>(0)
     /// Requests with methods other than GET, which may change state at the origin.
     private let changes = SharedWork<OriginalResponse, PipelineError>()
-    /// The addresses that the transport may connect to; nil if the caller supplied a transport for `http`, which makes
-    /// its own decision.
+    /// The addresses that the transport may connect to, or nil if the caller supplied a transport for `http`, which
+    /// makes its own decision.
     let addresses: AddressPolicy?
     package let caching: CachingConfiguration
     let now: @Sendable () -> Double
@@ -98,7 +98,8 @@ public final class ImagePipeline: Sendable {
     /// Starts the render workers before the first request needs them.
     ///
     /// - Returns: the protections, such as Landlock, that the kernel or the environment of the process does not grant
-    ///   to the workers. Empty if all protections are in force; nil if renders run in this process.
+    ///   to the workers. The array is empty if all protections are in force. The result is nil if renders run in this
+    ///   process.
     /// - Throws: `workersUnavailable` or `libraryUnavailable`. Requests that need no render still succeed.
     @discardableResult
     public func prepareWorkers() async throws(PipelineError) -> [String]? {
@@ -111,7 +112,7 @@ public final class ImagePipeline: Sendable {
         }
     }
 
-    /// The protections in force in the render workers; nil until one has started.
+    /// The protections in force in the render workers, or nil until a worker has started.
     package var workerProtection: WorkerProtection? { (renderer as? WorkerPool)?.protection }
 
     /// The transport for buckets, unless the program supplied its own.
@@ -132,7 +133,7 @@ public final class ImagePipeline: Sendable {
     /// Returns the response to a request, ignoring `timeout`.
     ///
     /// - Parameters:
-    ///   - tell: receives the events of the request except `finished`; nil for a request without a `LoadTask`.
+    ///   - tell: receives the events of the request except `finished`, or nil if the request has no `LoadTask`.
     ///   - showsStale: whether to report a stale picture first and then wait for a current one.
     func respond(
         to request: ImageRequest, telling tell: LoadTask.Tell?, showsStale: Bool = false
@@ -156,10 +157,10 @@ public final class ImagePipeline: Sendable {
     /// A method other than GET always reaches the origin. If the request succeeds, the stored responses for the URL are
     /// invalidated.
     ///
-    /// Throws if no response can be returned: `notCached` if the request forbids contacting the origin; `fetchFailed`
-    /// or `fetchTimedOut` if the origin failed and no stored response may be used instead; `notAnImage` if a successful
-    /// response has a type that is not in `acceptedTypes`. With such a type, a response with any other status throws
-    /// too.
+    /// Throws `notCached` if no stored response can be used and the request forbids contacting the origin. Throws
+    /// `fetchFailed` or `fetchTimedOut` if the origin failed and no stored response may be used instead. Throws
+    /// `notAnImage` if a successful response has a type that is not in `acceptedTypes`. A response with such a type and
+    /// any other status also throws.
     public func original(for request: OriginalRequest) async throws(PipelineError) -> OriginalResponse {
         // A request that has reached the origin takes effect there even if the caller is cancelled, so it runs to
         // completion.
@@ -368,7 +369,7 @@ public final class ImagePipeline: Sendable {
         background.start(fetch.key(asked, admitted)) {
             [asked, admitted] () async throws(PipelineError) in
             let original = try await self.fetchedOnce(asked, admitted)
-            // The stored response was used again: the origin failed or sent an unusable response.
+            // The stored response was used again because the origin failed or sent an unusable response.
             if original.isStale { throw PipelineError(.fetchFailed, "\(admitted.displayName): still stale") }
         }
     }

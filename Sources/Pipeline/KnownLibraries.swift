@@ -22,7 +22,7 @@ final class KnownLibraries: Sendable {
     private let folder: String?
     private let libvips: String?
     private let threads: OwnedThreads
-    /// The content of the file; nil until it has been read or written.
+    /// The content of the file, or nil until it has been read or written.
     private let state = Mutex<Kept?>(nil)
 
     init(_ renderer: any Rendering, folder: String?, libvips: String? = nil, threads: OwnedThreads) {

@@ -18,8 +18,8 @@ extension PipelineConfiguration {
         return fetching
     }
 
-    /// Returns a monitor of the machine's memory pressure; nil if `yieldsToMemoryPressure` is false, or if the budgets
-    /// are too small to justify a waiting thread.
+    /// Returns a monitor of the machine's memory pressure, or nil if `yieldsToMemoryPressure` is false, or if the
+    /// budgets are too small to justify a waiting thread.
     func memoryPressure(_ tiers: Tiers) -> MemoryPressure? {
         guard yieldsToMemoryPressure, memory.originals + memory.variants + memory.pixels >= 64_000_000 else {
             return nil

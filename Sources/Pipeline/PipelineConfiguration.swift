@@ -8,13 +8,14 @@ public import Tracing
 
 /// The settings of an `ImagePipeline`. The defaults suit a server with two cores and 4 GB of memory.
 public struct PipelineConfiguration: Sendable {
-    /// The folder for the disk tiers, created on first use. nil, the default, keeps all entries in memory.
+    /// The folder for the disk tiers, created on first use. If nil, the default, all entries are kept in memory.
     public var cacheFolder: String?
-    /// The budgets of the memory tiers, in bytes. By default a tenth of the available memory, with no decoded pixels.
+    /// The budgets of the memory tiers, in bytes. By default, they total a tenth of the available memory, and decoded
+    /// pixels are not kept.
     public var memory: MemoryBudgets
     /// Whether the memory tiers free half of their contents when the kernel reports that work stalls for lack of memory
-    /// (PSI). They do so at most every two seconds. Default true. No effect if the kernel does not report memory
-    /// pressure, or if the budgets total less than 64 MB.
+    /// (PSI). They do so at most every two seconds. Defaults to true. The setting has no effect if the kernel does not
+    /// report memory pressure, or if the budgets total less than 64 MB.
     public var yieldsToMemoryPressure = true
     /// The budgets on disk in bytes, the free space to keep, and whether writes are synchronized to disk.
     public var disk = DiskStoreConfiguration()
@@ -22,11 +23,12 @@ public struct PipelineConfiguration: Sendable {
     public var fetch = FetchConfiguration()
     /// The rules of HTTP caching: shared or private cache, and lifetimes for responses that declare none.
     public var caching = CachingConfiguration()
-    /// The policy for using stored responses, for requests that do not specify one. By default the rules of HTTP.
+    /// The policy for using stored responses, for requests that do not specify one. By default, the rules of HTTP
+    /// apply.
     public var policy = CachePolicy.protocol
     /// How and where pictures are rendered.
     public var rendering = RenderingConfiguration()
-    /// The folders that sources may be read from; nil, the default, permits all files.
+    /// The folders that sources may be read from. If nil, the default, all files are permitted.
     package var fileBounds: [OpenFolder]?
     /// The media types accepted from origins, with `*` for a subtype and the empty string for an empty `Content-Type`.
     ///
@@ -38,19 +40,19 @@ public struct PipelineConfiguration: Sendable {
     /// Further tiers behind memory and the cache folder, from nearest to farthest, such as a service that several
     /// machines share. None by default.
     public var tiers: [TierPlacement] = []
-    /// An object store behind all other tiers; nil by default.
+    /// An object store behind all other tiers. Defaults to nil.
     public var remote: RemoteConfiguration?
-    /// How this machine and others exchange purges. nil, the default, if there are no other machines, or if they share
-    /// the cache folder.
+    /// How this machine and others exchange purges. Leave it nil, the default, if there are no other machines or if
+    /// they share the cache folder.
     public var fleet: FleetConfiguration?
     /// The maximum number of bytes waiting to be written to disk. Further writes are dropped and counted.
     public var writeBehindBytes = 64 << 20
     /// The maximum number of fetches in progress or waiting, and separately of renders. Beyond this limit, requests
-    /// fail with `overloaded`; background validations are refused first. nil, the default, for no limit, which suits
-    /// programs that bound their own requests.
+    /// fail with `overloaded`, and background validations are refused first. If nil, the default, there is no limit,
+    /// which suits programs that bound their own requests.
     public var maxWaiting: Int?
-    /// The number of concurrent cache look-ups and file reads. Each uses a thread. At least 1, default 4. A program
-    /// that makes one request at a time needs only 1.
+    /// The number of concurrent cache look-ups and file reads. Each uses a thread. The number is at least 1, and
+    /// defaults to 4. A program that makes one request at a time needs only 1.
     public var maxConcurrentLookups = 4
     /// The endpoints and credentials for `s3://BUCKET/KEY` sources.
     public var s3 = S3Configuration()
@@ -63,10 +65,11 @@ public struct PipelineConfiguration: Sendable {
     /// Originals that the program supplies itself, by the name before the colon in their sources. None by default.
     ///
     /// With a provider named `photos`, the source `photos:42` no longer means a file with that name (`./photos:42`
-    /// does). A name is a URL scheme in lowercase; `http`, `https`, `s3`, `file`, `id` and `bytes` are reserved.
+    /// does). A name must be a valid URL scheme in lowercase. The names `http`, `https`, `s3`, `file`, `id` and `bytes`
+    /// are reserved.
     public var providers: [String: any OriginalProvider] = [:]
     /// Called before each GET request for an original, including retries and validations. Use this hook to set header
-    /// fields, such as a token that expires. nil by default.
+    /// fields, such as a token that expires. Defaults to nil.
     ///
     /// Only changes to `fields` have an effect, except for `Range` and conditions. Caching does not see the fields, so
     /// all users of the pipeline receive the responses.
@@ -75,17 +78,17 @@ public struct PipelineConfiguration: Sendable {
     /// calling the hook, and without credentials or the fields that the hook has set. The hook is not called for hits,
     /// files or `s3` sources, nor for `transports` or `providers`.
     ///
-    /// The time limit of the fetch includes the time the hook takes (`fetch.totalTimeout`; without this limit the hook
-    /// may take `fetch.headTimeout`). The hook is cancelled with the fetch. If the hook throws, the fetch is not
-    /// retried: it fails with `fetchFailed` and the error as its cause, unless a stale original may be used.
+    /// The time that the hook takes counts toward `fetch.totalTimeout`. If that limit is disabled, the hook may take
+    /// `fetch.headTimeout`. The hook is cancelled with the fetch. If the hook throws, the fetch is not retried. It
+    /// fails with `fetchFailed` and the error as its cause, unless a stale original may be used.
     public var willSend: (@Sendable (inout FetchRequest) async throws -> Void)?
-    /// Called once for every original that is about to be stored, and for every original freshened by a 304. nil, the
-    /// default, stores everything that HTTP permits.
+    /// Called once for every original that is about to be stored, and for every original freshened by a 304. If nil,
+    /// the default, everything that HTTP permits is stored.
     ///
     /// If the hook returns false, neither the original nor its variants are stored. Otherwise the candidate is stored
     /// with the changes that the hook has made. The hook runs before the response is returned, so it should be fast.
     ///
-    /// The rules of HTTP take precedence: the hook is not called for responses that must not be stored.
+    /// The rules of HTTP take precedence, so the hook is not called for responses that must not be stored.
     public var willStore: (@Sendable (inout StoredOriginalCandidate) -> Bool)?
     /// Returns the current time in Unix seconds. Tests replace the clock.
     var now: @Sendable () -> Double = { SystemClock.unix.seconds }
@@ -93,11 +96,12 @@ public struct PipelineConfiguration: Sendable {
     /// `stage`. Errors that do not fail a request, such as a cache that cannot be written, are logged at level warning,
     /// once for each kind.
     public var logger = Logger(label: "image-pipeline")
-    /// The factory for metrics (docs/metrics.md). nil, the default, uses the factory that `MetricsSystem` was
-    /// bootstrapped with before the pipeline is created. Without a factory, nothing is measured.
+    /// The factory for metrics (docs/metrics.md). If nil, the default, the pipeline uses the factory that
+    /// `MetricsSystem` was bootstrapped with before the pipeline is created. If there is none, nothing is measured.
     public var metrics: (any MetricsFactory)?
-    /// The tracer for requests and their stages. nil, the default, uses the tracer that `InstrumentationSystem` was
-    /// bootstrapped with before the pipeline is created. Without a tracer, there are no spans.
+    /// The tracer for requests and their stages. If nil, the default, the pipeline uses the tracer that
+    /// `InstrumentationSystem` was bootstrapped with before the pipeline is created. If there is none, no spans are
+    /// created.
     public var tracer: (any Tracer)?
 
     /// Creates a configuration with the defaults for all other settings.

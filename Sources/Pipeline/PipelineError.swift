@@ -45,7 +45,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         public static let notAvailable = Code(
             "notAvailable", 2, 501,
             "the installed libvips cannot write the output format, or the format is not one that is written at all")
-        /// libvips is missing; the message names the package.
+        /// libvips is missing. The message names the package.
         public static let libraryUnavailable = Code(
             "libraryUnavailable", 2, 500, "libvips is missing; the message names the package")
         /// The policy forbids the scheme, host or address of the source.
@@ -67,7 +67,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// The image is in a format that this pipeline does not read.
         public static let unsupportedFormat = Code(
             "unsupportedFormat", 5, 415, "an image in a format that this pipeline does not read")
-        /// A limit is exceeded; the message names it and its value.
+        /// A limit is exceeded. The message names the limit and its value.
         public static let overLimit = Code(
             "overLimit", 5, 413, "a limit is exceeded; the message names it and its value")
         /// The decoder rejected the bytes.
@@ -110,7 +110,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// Whether the same request may succeed later although nothing is changed. A job queue can retry such requests.
         ///
         /// After `overloaded`, `workerKilled` and `rateLimited`, wait for `retryAfter`. Some failures of an origin are
-        /// remembered for `CachingConfiguration.errorMaxAge`; a retry before then fails without contacting the origin.
+        /// remembered for `CachingConfiguration.errorMaxAge`. A retry before then fails without contacting the origin.
         public var isTransient: Bool {
             let transient: [Code] = [
                 .fetchFailed, .fetchTimedOut, .renderDeadline, .workerKilled, .workersUnavailable, .cacheUnavailable,
@@ -134,7 +134,8 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
     public var message: String
     /// The underlying error, if any.
     public var cause: (any Error)?
-    /// The time to wait before trying again; nil unless the code is `overloaded`, `workerKilled` or `rateLimited`.
+    /// The time to wait before trying again. The value is nil unless the code is `overloaded`, `workerKilled` or
+    /// `rateLimited`.
     public var retryAfter: Duration?
     /// The stage that threw the error, for the log.
     var stage: String?

@@ -40,7 +40,7 @@ public struct PurgeSelection: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - source: the source as in requests.
-    ///   - sourceID: the `ImageRequest.sourceID` of the requests; nil, the default, if they have none.
+    ///   - sourceID: the `ImageRequest.sourceID` of the requests, or nil, the default, if they have none.
     public static func source(_ source: ImageSource, sourceID: String? = nil) -> PurgeSelection {
         var selection = PurgeSelection()
         selection.asked = [Asked(source: source, id: sourceID)]
@@ -58,7 +58,7 @@ public struct PurgeSelection: Sendable, Hashable {
     /// unchanged, and so is a prefix of a provider's originals, such as `photos:`. Any other text is a path, resolved
     /// against the working directory.
     ///
-    /// Throws `invalidSource` for an empty string, an invalid URL, or a path that ends in a dot segment.
+    /// Throws `invalidSource` if the text is empty, an invalid URL, or a path that ends in a dot segment.
     public static func prefix(_ text: String) throws(PipelineError) -> PurgeSelection {
         _ = try SourceSelection(prefix: text)
         var selection = PurgeSelection()
@@ -90,6 +90,6 @@ public struct PurgeSelection: Sendable, Hashable {
     /// starts is not stored.
     public static func masks(_ names: Set<String>) -> PurgeSelection { PurgeSelection(masks: names) }
 
-    /// Selects variants by overlay; otherwise like `masks(_:)`.
+    /// Selects variants by overlay. In all other respects, the method behaves like `masks(_:)`.
     public static func overlays(_ names: Set<String>) -> PurgeSelection { PurgeSelection(overlays: names) }
 }

@@ -28,13 +28,13 @@ extension ImageResponse {
     /// The encoded picture.
     public var data: Data { Data(bytes) }
 
-    /// The time when the variant was rendered; nil for an original.
+    /// The time when the variant was rendered, or nil if the response is an original.
     public var creationDate: Date? { created.map { Date(timeIntervalSince1970: $0) } }
 }
 
 extension OriginalResponse {
-    /// The body as received, without decoding its content coding. nil if the body is in a file that cannot be read.
-    /// Blocks if the body is in a file.
+    /// The body as received, without decoding its content coding, or nil if the body is in a file that cannot be read.
+    /// Reading a body from a file blocks the thread.
     public var data: Data? { file.map { $0.bytes().map { Data($0) } } ?? Data(body) }
 
     /// The time when the response arrived.

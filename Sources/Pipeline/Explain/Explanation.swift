@@ -13,17 +13,17 @@ public struct Explanation: Sendable {
         package var isSelected: Bool
         /// The reason why the response is selected or not selected.
         package var reason: String
-        /// The tier that holds the body; nil if the body has been evicted.
+        /// The tier that holds the body, or nil if the body has been evicted.
         package var body: ImageResponse.Outcome?
         /// The freshness lifetime, and the rule that determines it.
         package var lifetime: FreshnessLifetime
         /// The field lines that the lifetime was computed from, as received.
         package var basis: [HeaderField]
-        /// The limit that earlier redirects set on the lifetime, in seconds; nil for no limit.
+        /// The limit that earlier redirects set on the lifetime, in seconds, or nil if there is no limit.
         package var lifetimeLimit: Double?
-        /// The terms of the age calculation.
+        /// The components of the age calculation.
         package var age: AgeArithmetic
-        /// The remaining freshness in seconds; negative if the response is stale.
+        /// The remaining freshness in seconds, which is negative if the response is stale.
         package var remaining: Double
     }
 
@@ -47,13 +47,13 @@ public struct Explanation: Sendable {
 
     /// The variant that the request would return, and whether it is stored.
     package struct VariantFinding: Sendable {
-        /// The variant key; nil if the key depends on the bytes of the original.
+        /// The variant key, or nil if the key depends on the bytes of the original.
         package var key: String?
-        /// The output with all options written out; nil if `key` is nil.
+        /// The output with all options written out, or nil if `key` is nil.
         package var output: ResolvedOutput?
-        /// The stored entry; nil if the variant is not stored.
+        /// The stored entry, or nil if the variant is not stored.
         package var entry: VariantEntry?
-        /// The tier that holds the variant; nil if the variant would be rendered.
+        /// The tier that holds the variant, or nil if the variant would be rendered.
         package var tier: ImageResponse.Outcome?
     }
 
@@ -73,13 +73,13 @@ public struct Explanation: Sendable {
     /// The request that would be sent: the request line, then the fields. Connection-specific fields are omitted. Empty
     /// if no request would be sent.
     public var request: [HeaderField]
-    /// The URL that would be requested, without credentials; nil if no request would be sent.
+    /// The URL that would be requested, without credentials, or nil if no request would be sent.
     public var url: String?
-    /// The variant; nil if the request has no recipe.
+    /// The variant, or nil if the request has no recipe.
     package var variant: VariantFinding?
     /// A description of the expected response.
     public var answer: String
-    /// The error that the request would fail with; nil if no such error is known yet.
+    /// The error that the request would fail with, or nil if no such error is known yet.
     public var refusal: PipelineError?
 }
 

@@ -5,10 +5,10 @@ public import PipelineSupport
 /// stream on a Redis server, which keeps purges for machines that are temporarily disconnected (docs/fleet.md).
 public struct FleetConfiguration: Sendable, Hashable {
     package let redis: RedisURL
-    /// The server URL, without user name and password.
+    /// The server URL, without a user name or password.
     public var server: String { redis.description }
     /// How long a machine may serve stored entries after it last read the stream of purges. A machine that was
-    /// suspended, or has just started, reads the stream before it serves stored entries. Default 2 s.
+    /// suspended, or has just started, reads the stream before it serves stored entries. Defaults to 2 s.
     public var trustPeriod = Duration.seconds(2)
 
     /// - Parameter redis: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://…` for TLS. The server's
@@ -26,7 +26,7 @@ public struct FleetStatus: Sendable, Hashable {
     /// Whether the machine is receiving purges from other machines. While it is not, it validates stored entries before
     /// serving them. It applies missed purges after it has reconnected.
     public internal(set) var isConnected = false
-    /// The number of the last purge in the stream that this machine has applied; nil until a purge is known.
+    /// The number of the last purge in the stream that this machine has applied, or nil until a purge is known.
     public internal(set) var number: Int?
     /// The number of purges that this machine has not published yet. The cache folder keeps them.
     public internal(set) var waiting = 0
@@ -34,6 +34,6 @@ public struct FleetStatus: Sendable, Hashable {
     public internal(set) var told = 0
     /// The number of purges from other machines that this machine has applied.
     public internal(set) var heard = 0
-    /// How often purges may have been missed, so that all records were validated again.
+    /// The number of times that purges may have been missed. Each time, all records had to be validated again.
     public internal(set) var losses = 0
 }

@@ -4,9 +4,9 @@ import PipelineSupport
 
 /// A purge as requested, so that every machine of a fleet can apply it.
 struct Purge: Sendable, Hashable {
-    /// Names of stored sources.
+    /// The names of stored sources.
     var sources: Set<String> = []
-    /// Prefixes of the names of further sources.
+    /// The prefixes of the names of further sources.
     var prefixes: Set<String> = []
     var tags: Set<String> = []
     var masks: Set<String> = []
@@ -29,8 +29,8 @@ struct Purge: Sendable, Hashable {
     }
 }
 
-/// The serialized form: `purge 1 MODE`, then a line for each source, prefix, tag, mask and overlay; or `unknown 1` for
-/// unknown purges. Control characters and `%` are percent-encoded.
+/// The serialized form is `purge 1 MODE`, followed by a line for each source, prefix, tag, mask and overlay. The form
+/// of an unknown purge is `unknown 1`. Control characters and `%` are percent-encoded.
 extension Purge {
     private static var sets: [(word: String, set: WritableKeyPath<Purge, Set<String>>)] {
         [
@@ -63,7 +63,7 @@ extension Purge {
         return parts
     }
 
-    /// Parses a serialized purge. Returns nil for a form that this version does not know.
+    /// Parses a serialized purge. Returns nil if this version does not know the form.
     init?(_ payload: [UInt8]) {
         guard let text = String(validating: payload, as: UTF8.self), text.utf8.last == 0x0A else { return nil }
         if text == Self.textOfUnknown {

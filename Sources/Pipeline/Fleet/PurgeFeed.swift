@@ -40,8 +40,8 @@ final class PurgeFeed: PurgeNews {
     /// The name in the folder for the position in the stream.
     private static let placeName = "fleet.place"
 
-    /// - Parameter authoritiesFile: the certificate authorities for `rediss://` servers; nil for the authorities of the
-    ///   system.
+    /// - Parameter authoritiesFile: the certificate authorities for `rediss://` servers, or nil to trust the
+    ///   authorities of the system.
     init(
         _ configuration: FleetConfiguration, authoritiesFile: String?, warn: @escaping @Sendable (String) -> Void
     ) {
@@ -89,7 +89,7 @@ final class PurgeFeed: PurgeNews {
     /// the purge from the stream.
     func repeatOwn() { state.withLock { $0.repeatsOwn = true } }
 
-    /// - Parameter isFirst: whether to log a failure; false for a repeated attempt.
+    /// - Parameter isFirst: whether this is the first attempt. Only its failure is logged.
     private func publish(_ purge: Purge, isFirst: Bool = true) async -> Bool {
         do throws(RedisError) {
             for part in purge.parts { _ = try await stream.publish(part, from: node, on: connection) }
@@ -227,7 +227,7 @@ final class PurgeFeed: PurgeNews {
                 if Task.isCancelled { throw error }
                 if !hasWarned { warn("the folder refuses purges by other machines, which are tried again: \(error)") }
                 hasWarned = true
-                // Cancellation ends the sleep early; the loop checks for it after the next attempt.
+                // Cancellation ends the sleep early. The loop checks for cancellation after the next attempt.
                 try? await Task.sleep(for: .seconds(Self.pauseSeconds))
             }
         }

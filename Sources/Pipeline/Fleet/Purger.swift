@@ -9,7 +9,7 @@ extension TierName {
 /// Applies purges on this machine and publishes them to the other machines of the fleet.
 struct Purger: Sendable {
     let tiers: Tiers
-    /// The connection to the fleet; nil without a fleet.
+    /// The connection to the fleet, or nil if there is no fleet.
     let feed: PurgeFeed?
     let unconfirmed: UnconfirmedPurges
 

@@ -45,7 +45,7 @@ extension Purge {
     /// scheme.
     var selection: EntrySelection {
         let all = isUnknown ? Set("abcdefghijklmnopqrstuvwxyz".map { String($0) }) : prefixes
-        // Bytes supplied by a caller have no record; their source name contains their digest.
+        // Bytes supplied by a caller have no record, but their source name contains their digest.
         let digests = sources.filter { $0.hasPrefix("bytes:") }.map { String($0.dropFirst(6)) }
         return EntrySelection(
             sources: sources, matching: all.isEmpty ? nil : SourceSelection(prefixes: all.sorted()),

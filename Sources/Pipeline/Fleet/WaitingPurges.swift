@@ -12,7 +12,7 @@ final class WaitingPurges: Sendable {
 
     private let state = Mutex(State())
     private let prefix: String
-    /// The folder that keeps the purges; nil, the default, if they are lost when the process exits.
+    /// The folder that keeps the purges. If nil, the default, they are lost when the process exits.
     let folder = Mutex<DiskTier?>(nil)
     private let warn: @Sendable (String) -> Void
     /// The maximum number of purges. If there are more, a single unknown purge replaces them all and covers everything.

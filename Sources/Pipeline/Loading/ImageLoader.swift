@@ -57,8 +57,8 @@ public final class ImageLoader: Sendable {
         return loads
     }
 
-    /// Returns loads for sources given as strings, such as `["photos:42", "https://example.org/a.jpg"]`. Otherwise like
-    /// `prefetch(_:)`.
+    /// Returns loads for sources given as strings, such as `["photos:42", "https://example.org/a.jpg"]`. In all other
+    /// respects, the method behaves like `prefetch(_:)`.
     public func prefetch(_ sources: [String], recipe: Recipe) -> [LoadTask] {
         prefetch(sources.map { ImageRequest(ImageSource($0), recipe: recipe) })
     }

@@ -4,8 +4,8 @@ public enum LoadEvent: Sendable {
     case cached(ImageResponse)
     /// The original is being fetched, by this load or by another load that shares the work.
     case fetching(hadCached: Bool)
-    /// The number of body bytes received so far, and the number that the origin announced. Reported at most five times
-    /// per second; the last value is always reported.
+    /// The number of body bytes received so far, and the number that the origin announced. Values are reported at most
+    /// five times per second. The last value is always reported.
     case progress(received: Int, expected: Int?)
     /// The variant is being rendered, or is waiting for a renderer.
     case rendering
@@ -29,11 +29,11 @@ public struct LoadStatus: Sendable {
     public package(set) var phase = Phase.waiting
     /// The number of bytes of the original received so far.
     public package(set) var received = 0
-    /// The number of bytes that the origin announced; nil if unknown.
+    /// The number of bytes that the origin announced, or nil if unknown.
     public package(set) var expected: Int?
-    /// The stored picture that can be shown immediately; nil if no picture was stored.
+    /// The stored picture that can be shown immediately, or nil if no picture was stored.
     public package(set) var cached: ImageResponse?
-    /// The result of the load; nil until it has finished.
+    /// The result of the load, or nil until it has finished.
     public package(set) var result: Result<ImageResponse, PipelineError>?
     /// Whether the load was cancelled, by `cancel()` or because the last task that was waiting for it was cancelled.
     public package(set) var isCancelled = false

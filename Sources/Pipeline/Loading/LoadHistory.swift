@@ -1,4 +1,5 @@
-/// The events of one load, and how far each reader has read them. A value type: the caller supplies the time.
+/// The events of one load, and how far each reader has read them. This is a value type, so the caller supplies the
+/// time.
 struct LoadHistory: Sendable {
     /// The minimum time between `progress` events.
     static let pause = Duration.milliseconds(200)
@@ -71,7 +72,7 @@ struct LoadHistory: Sendable {
         private var hasRendering = false
         private var hasFinished = false
 
-        /// Returns the next event; nil if no event is available yet.
+        /// Returns the next event, or nil if no event is available yet.
         mutating func next(in history: LoadHistory) -> LoadEvent? {
             if !hasCached, let cached = history.status.cached {
                 hasCached = true

@@ -22,14 +22,14 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
 
     private struct Waiter {
         let continuation: CheckedContinuation<Void, Never>
-        /// The reader's position; nil to wait for the end.
+        /// The reader's position, or nil to wait for the end.
         let place: LoadHistory.Place?
     }
 
     private struct State {
         var history = LoadHistory()
         var priority: RequestPriority
-        /// The running task; nil before the load begins and after it has ended.
+        /// The running task, or nil before the load begins and after it has ended.
         var task: Task<Void, Never>?
         var hasBegun = false
         var waiters: [UInt64: Waiter] = [:]
@@ -52,7 +52,7 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     private let state: Mutex<State>
     /// Called after `priority` was set.
     private let onPriority: @Sendable () -> Void
-    /// The trace context of the task that created the load. A different task may start it.
+    /// The trace context of the task that created the load. A different task may start the load.
     private let trace = InstrumentationContext.current
 
     init(
@@ -73,7 +73,7 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
 
     /// The picture, when it is available. Any number of tasks may await it, any number of times.
     ///
-    /// - Throws: the errors of `ImagePipeline.respond(to:)`; also `cancelled` if the calling task is cancelled.
+    /// - Throws: the errors of `ImagePipeline.respond(to:)`, and `cancelled` if the calling task is cancelled.
     public var response: ImageResponse {
         get async throws(PipelineError) {
             while true {
@@ -89,7 +89,8 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     }
 
     /// The events of the load, in order, ending with `finished`. Every iterator receives all events, however late it
-    /// starts, but only the latest `progress`. Ending the iteration does not cancel the load; call `cancel()` for that.
+    /// starts, but only the latest `progress`. Ending the iteration does not cancel the load. To cancel it, call
+    /// `cancel()`.
     public var events: some AsyncSequence<LoadEvent, Never> & Sendable { LoadEvents(task: self) }
 
     /// The current state of the load.
@@ -214,8 +215,8 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
 
     /// Waits until an event is available.
     ///
-    /// - Parameter place: the reader's position; nil to wait for the end.
-    /// - Returns: whether an event is available; false if the calling task was cancelled.
+    /// - Parameter place: the reader's position, or nil to wait for the end.
+    /// - Returns: whether an event is available, or false if the calling task was cancelled.
     private func wait(at place: LoadHistory.Place?) async -> Bool {
         let id = state.withLock { state in
             state.nextWaiter += 1
@@ -253,7 +254,7 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         if isCancelled { leave() }
     }
 
-    /// Returns the reader's next event; nil at the end, or if the calling task was cancelled.
+    /// Returns the reader's next event, or nil at the end or if the calling task was cancelled.
     fileprivate func event(at place: inout LoadHistory.Place) async -> LoadEvent? {
         while !place.isAtEnd {
             let (event, now) = state.withLock { [place] state in
@@ -300,7 +301,7 @@ private struct LoadEvents: AsyncSequence, Sendable {
 
         init(_ task: LoadTask) { reader = Reader(task) }
 
-        /// Returns the next event; nil after `finished`, or if the calling task is cancelled.
+        /// Returns the next event, or nil after `finished` or if the calling task is cancelled.
         mutating func next(isolation actor: isolated (any Actor)?) async -> LoadEvent? {
             if let event = await reader.task.event(at: &reader.place) { return event }
             reader.leave(isCancelled: Task.isCancelled)

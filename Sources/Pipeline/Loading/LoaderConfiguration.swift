@@ -1,16 +1,16 @@
 /// Configures how many loads an `ImageLoader` runs, and in which order.
 public struct LoaderConfiguration: Sendable, Hashable {
-    /// The number of concurrent loads; at least 1. Default 16, the number of concurrent transfers of a pipeline
-    /// (`fetch.maxConcurrentTransfers`). A load that waits for its `delay` is counted. A load that was cancelled or
-    /// superseded is not counted, although its work may continue.
+    /// The number of concurrent loads, which is at least 1. Defaults to 16, the number of concurrent transfers of a
+    /// pipeline (`fetch.maxConcurrentTransfers`). A load that waits for its `delay` is counted. A load that was
+    /// cancelled or superseded is not counted, although its work may continue.
     public var maxConcurrentLoads = 16
     /// Whether, among loads with the same priority, the most recently requested load begins first. This suits a list
-    /// that scrolls. Default false: the first requested load begins first.
+    /// that scrolls. If false, the default, the first requested load begins first.
     public var newestFirst = false
     /// The maximum number of loads waiting or running, excluding prefetches. A new load beyond this limit supersedes
-    /// the oldest waiting load, or the oldest running load if none is waiting. nil, the default, for no limit.
+    /// the oldest waiting load, or the oldest running load if none is waiting. If nil, the default, there is no limit.
     public var maxWaiting: Int?
-    /// The fraction of `maxConcurrentLoads` that prefetches may use, 0…1, but at least one load. Default 0.5.
+    /// The fraction of `maxConcurrentLoads` that prefetches may use, 0…1, but at least one load. Defaults to 0.5.
     public var prefetchShare = 0.5
 
     /// Creates a configuration with the defaults.

@@ -59,7 +59,7 @@ struct LoaderQueue: Sendable {
         var members: [Member] { loads.union(prefetches).sorted() }
     }
 
-    /// The order in which places begin; the smallest begins first.
+    /// The order in which places begin. The place with the smallest value begins first.
     private struct Turn: Comparable, Sendable {
         let urgency: Int
         let isNewestFirst: Bool
@@ -166,7 +166,7 @@ struct LoaderQueue: Sendable {
 
     /// Removes a load that has ended.
     ///
-    /// - Returns: the place of the load, and whether other loads share it; nil if the load had no place.
+    /// - Returns: the place of the load and whether other loads share it, or nil if the load had no place.
     @discardableResult
     mutating func end(_ member: Member) -> (place: Member, isShared: Bool)? {
         guard let (id, priority) = owners.removeValue(forKey: member) else { return nil }
@@ -195,7 +195,7 @@ struct LoaderQueue: Sendable {
 
     mutating func suspend(_ isSuspended: Bool) { statistics.isSuspended = isSuspended }
 
-    /// Marks the place that begins next as running and returns its loads; nil if none may begin.
+    /// Marks the place that begins next as running and returns its loads. Returns nil if no place may begin.
     mutating func next() -> [Member]? {
         guard !statistics.isSuspended, statistics.running < max(1, configuration.maxConcurrentLoads),
             let id = waiting.first?.id ?? (runningPrefetches < prefetchLimit ? soon.first?.id : nil)

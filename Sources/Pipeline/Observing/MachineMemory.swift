@@ -10,7 +10,8 @@ package enum MachineMemory {
         return max(64 << 20, min(allowed, physical))
     }()
 
-    /// Pressure files, the narrowest first: this process's cgroup, then the machine (PSI, Linux 4.20).
+    /// The files that report memory pressure (PSI, Linux 4.20), first for this process's cgroup and then for the
+    /// machine.
     static var pressureFiles: [String] {
         let folders = folders(cgroups: text(at: "/proc/self/cgroup") ?? "").unified
         return folders.prefix(1).map { $0 + "/memory.pressure" } + ["/proc/pressure/memory"]
@@ -23,7 +24,7 @@ package enum MachineMemory {
         return file >= 0
     }
 
-    /// Returns the smallest limit in bytes; nil if none is set.
+    /// Returns the smallest limit in bytes, or nil if none is set.
     ///
     /// - Parameter cgroups: the text of `/proc/self/cgroup` (cgroups(7)).
     static func limit(cgroups: String, read: (String) -> String?) -> Int? {
@@ -55,7 +56,7 @@ package enum MachineMemory {
         return result
     }
 
-    /// Returns the first 4 KiB of a file; nil if the file is empty or cannot be read.
+    /// Returns the first 4 KiB of a file, or nil if the file is empty or cannot be read.
     private static func text(at path: String) -> String? {
         let file = open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }

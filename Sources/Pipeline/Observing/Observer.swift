@@ -4,7 +4,7 @@ import Logging
 import PipelineSupport
 import Tracing
 
-/// How a request ended; the raw values are used in metrics and the log.
+/// How a request ended. The raw values are used in metrics and the log.
 enum RequestResult: String, CaseIterable, Sendable {
     case hit, fetched, rendered, failed, cancelled
 }
@@ -12,7 +12,7 @@ enum RequestResult: String, CaseIterable, Sendable {
 /// The properties of a response that the log and the metrics report.
 protocol ObservedAnswer: Sendable {
     var result: RequestResult { get }
-    /// The key of the variant; nil for an original.
+    /// The key of the variant, or nil if the response is an original.
     var key: String? { get }
 }
 
@@ -31,13 +31,13 @@ final class Observer: Sendable {
 
     let logger: Logger
     let metrics: MetricHandles?
-    /// The tracer for spans; nil if the program has not configured one.
+    /// The tracer for spans, or nil if the program has not configured one.
     let tracer: (any Tracer)?
     private let isActive: Bool
 
     /// - Parameters:
-    ///   - factory: the factory for metrics; nil for the bootstrapped factory.
-    ///   - tracer: the tracer; nil for the bootstrapped tracer.
+    ///   - factory: the factory for metrics, or nil to use the bootstrapped factory.
+    ///   - tracer: the tracer, or nil to use the bootstrapped tracer.
     init(logger: Logger, metrics factory: (any MetricsFactory)?, tracer: (any Tracer)?) {
         self.logger = logger
         let factory = factory ?? MetricsSystem.factory
@@ -102,7 +102,7 @@ final class Observer: Sendable {
         }
     }
 
-    /// The start time of a request; nil if requests are not observed.
+    /// The start time of a request, or nil if requests are not observed.
     var start: ContinuousClock.Instant? { isActive || logger.logLevel <= .debug ? .now : nil }
 
     /// Runs a look-up that may answer a request without the stages, and records a hit if it returns a value.

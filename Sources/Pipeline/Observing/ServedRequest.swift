@@ -5,7 +5,7 @@ import Tracing
 package struct ServedRequest: Sendable {
     /// The attribute `http.request.method`.
     package var method: String
-    /// The attribute `http.route`, such as `/original/{signature}/{source}`; nil for an unknown path.
+    /// The attribute `http.route`, such as `/original/{signature}/{source}`, or nil if the path is unknown.
     package var route: String?
     /// The header fields of the request, which may carry the client's trace context.
     package var fields: [HeaderField]

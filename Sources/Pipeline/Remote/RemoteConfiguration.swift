@@ -15,19 +15,19 @@ public struct RemoteConfiguration: Sendable, Hashable {
     /// The endpoint and credentials of the bucket.
     public var store = S3Configuration.Store()
     /// Whether credentials may be requested from the instance metadata service of the machine (Amazon's IMDSv2).
-    /// Default false.
+    /// Defaults to false.
     public var asksInstance = false
-    /// How long a request waits for a look-up before the look-up counts as a miss. Default 500 ms. After five
+    /// How long a request waits for a look-up before the look-up counts as a miss. Defaults to 500 ms. After five
     /// consecutive failures, the bucket is not contacted for ten seconds.
     public var timeout = Duration.milliseconds(500)
     /// The time limit for a store or a purge.
     var storeTimeout = Duration.seconds(10)
-    /// The maximum number of bytes waiting to be stored. Entries beyond this limit are dropped and counted. Default
+    /// The maximum number of bytes waiting to be stored. Entries beyond this limit are dropped and counted. Defaults to
     /// 64 MB.
     public var queueBytes = 64_000_000
-    /// Whether the bucket keeps originals and their records. Default true.
+    /// Whether the bucket keeps originals and their records. Defaults to true.
     public var originals = true
-    /// Whether the bucket keeps variants. Default true.
+    /// Whether the bucket keeps variants. Defaults to true.
     public var variants = true
 
     public init(bucket: String) { self.bucket = bucket }

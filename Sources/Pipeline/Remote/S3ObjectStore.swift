@@ -89,7 +89,7 @@ struct S3ObjectStore: ObjectStore {
 }
 
 extension FetchedResponse {
-    /// The clock of the responding server in Unix seconds; nil if the response has no `Date`.
+    /// The clock of the responding server in Unix seconds, or nil if the response has no `Date`.
     fileprivate var clock: Double? { time("date") }
 
     fileprivate func time(_ name: String) -> Double? {

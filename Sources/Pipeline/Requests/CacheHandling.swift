@@ -22,7 +22,7 @@ public struct CacheHandling: Sendable, Hashable {
 
     /// Whether a stored response was used without contacting the origin.
     public var isHit: Bool
-    /// The reason for contacting the origin; nil for a hit.
+    /// The reason for contacting the origin, or nil if the request was a hit.
     public var forward: Forward?
     /// The status of the origin's response, if it differs from the status of the returned response. An example is the
     /// 304 of a validation.
@@ -31,7 +31,8 @@ public struct CacheHandling: Sendable, Hashable {
     public var isStored: Bool
     /// Whether this request shared the fetch of another request (`collapsed` in RFC 9211).
     public var isCollapsed: Bool
-    /// The remaining freshness in whole seconds, negative if the response is stale; nil if the response is not stored.
+    /// The remaining freshness in whole seconds, negative if the response is stale, or nil if the response is not
+    /// stored.
     public var timeToLive: Duration?
     /// The tier that answered a hit, such as `memory` or `disk`, or the reason why the response was not stored.
     public var detail: String?

@@ -8,7 +8,7 @@ public import Variants
 public enum ImageSource: Sendable, Hashable {
     /// An absolute http or https URL.
     case url(String)
-    /// A path on the local file system; relative paths are resolved against the working directory.
+    /// A path on the local file system. Relative paths are resolved against the working directory.
     case file(String)
     /// Bytes supplied by the caller, with a name for messages. The bytes are identified by their digest.
     case bytes([UInt8], name: String)
@@ -33,9 +33,9 @@ public enum ImageSource: Sendable, Hashable {
         }
     }
 
-    /// Parses a source. Text that begins with a scheme and `://` is a URL; any other text is a path.
+    /// Parses a source. Text that begins with a scheme and `://` is a URL, and any other text is a path.
     ///
-    /// A `file` URL on this machine is a path too (RFC 8089). Text with another unknown scheme becomes a URL, so that
+    /// A `file` URL on this machine is also a path (RFC 8089). Text with another unknown scheme becomes a URL, so that
     /// it is refused rather than looked up as a file.
     public init(_ text: String) {
         if let path = Self.filePath(text) {
@@ -51,7 +51,7 @@ public enum ImageSource: Sendable, Hashable {
         self = !scheme.isEmpty && text.utf8.dropFirst(scheme.count).starts(with: "://".utf8) ? .url(text) : .file(text)
     }
 
-    /// The URL or path; nil for bytes.
+    /// The URL or path, or nil if the source consists of bytes.
     var text: String? {
         switch self {
         case .url(let text), .file(let text): text
@@ -67,11 +67,11 @@ public enum ImageSource: Sendable, Hashable {
         }
     }
 
-    /// Returns the name of the source in messages, in which a URL is shown in normalized form.
+    /// Returns the name of the source for use in messages. A URL is shown in normalized form.
     func name(at url: SourceURL) -> String { if case .url = self { url.redacted } else { displayName } }
 
-    /// Returns the percent-decoded path of `file:///path` or `file://localhost/path`. Returns nil for any other text,
-    /// and if the path contains a NUL, a query or a fragment, or is not valid UTF-8.
+    /// Returns the percent-decoded path of `file:///path` or `file://localhost/path`. Returns nil if the text has a
+    /// different form, or if the path contains a NUL, a query or a fragment, or is not valid UTF-8.
     private static func filePath(_ text: String) -> String? {
         guard text.utf8.prefix(7).elementsEqual("file://".utf8) else { return nil }
         var rest = text.utf8.dropFirst(7)
@@ -105,36 +105,37 @@ public enum RequestPriority: Int, Sendable, Hashable, Comparable {
 public struct ImageRequest: Sendable, Hashable {
     /// The source of the original.
     public var source: ImageSource
-    /// The recipe; nil, the default, to request the bytes of the original.
+    /// The recipe. If nil, the default, the request is for the bytes of the original.
     public var recipe: Recipe?
-    /// The formats that the client accepts for an `auto` output, best first. Empty, the default, keeps the family of
-    /// the original's format.
+    /// The formats that the client accepts for an `auto` output, best first. If empty, the default, the output keeps
+    /// the family of the original's format.
     public var negotiated: [ImageFormat] = []
-    /// The policy for using stored responses; nil, the default, for the pipeline's policy.
+    /// The policy for using stored responses. If nil, the default, the pipeline's policy applies.
     public var policy: CachePolicy?
-    /// The urgency; `normal` by default.
+    /// The urgency. Defaults to `normal`.
     public var priority = RequestPriority.normal
     /// The time limit for the request, counted from its start. When it has passed, the request fails with
-    /// `renderDeadline` if it is waiting for a render, otherwise with `fetchTimedOut`. nil, the default, applies only
-    /// the limits of the configuration.
+    /// `renderDeadline` if it is waiting for a render, otherwise with `fetchTimedOut`. If nil, the default, only the
+    /// limits of the configuration apply.
     public var timeout: Duration?
-    /// The time to wait before using the network or rendering. Responses from the caches are not delayed. Zero by
-    /// default.
+    /// The time to wait before using the network or rendering. Responses from the caches are not delayed. Defaults to
+    /// zero.
     public var delay = Duration.zero
-    /// The tiers that may store results of the request; all by default.
+    /// The tiers that may store results of the request. By default, all tiers may store them.
     public var storage = StorageOptions.all
-    /// An identifier for the source, used instead of its URL, for example for a picture served by several hosts; nil by
-    /// default.
+    /// An identifier for the source, used instead of its URL, for example for a picture served by several hosts.
+    /// Defaults to nil.
     public var sourceID: String?
     /// Header fields to send to the origin.
     public var fields: [HeaderField] = []
-    /// Whether the work continues and fills the caches after every caller has been cancelled. Default false: the work
-    /// is cancelled.
+    /// Whether the work continues and fills the caches after every caller has been cancelled. If false, the default,
+    /// the work is cancelled.
     public var finishWhenAbandoned = false
-    /// Decides whether the request may contact the origin or render; not used for background work. nil, the default,
-    /// permits everything.
+    /// Decides whether the request may contact the origin or render. Not used for background work. If nil, the default,
+    /// everything is permitted.
     package var gate: WorkGate?
-    /// The folder that contains the file of a source `NAME:PATH`; nil, the default, for other sources.
+    /// The folder that contains the file of a source `NAME:PATH`. It is nil, the default, if the source has a different
+    /// form.
     package var folder: OpenFolder?
 
     public init(_ source: ImageSource, recipe: Recipe? = nil) {

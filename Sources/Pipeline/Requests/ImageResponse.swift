@@ -43,15 +43,15 @@ public struct ImageResponse: Sendable, Equatable, CustomStringConvertible {
     public var height: Int
     /// The SHA-256 of `bytes`, in hexadecimal.
     public var digest: String
-    /// The variant key; nil for an original.
+    /// The variant key, or nil if the response is an original.
     public var key: String?
-    /// The time when the variant was rendered, in Unix seconds; nil for an original.
+    /// The time when the variant was rendered, in Unix seconds, or nil if the response is an original.
     public var created: Double?
     /// How `bytes` were obtained.
     public var outcome: Outcome
-    /// How the original was obtained; nil if its record was fresh and its body was not needed.
+    /// How the original was obtained, or nil if its record was fresh and its body was not needed.
     public var originalOutcome: Outcome?
-    /// The reason for contacting the origin (RFC 9211 §2.2); nil if it was not contacted.
+    /// The reason for contacting the origin (RFC 9211 §2.2), or nil if it was not contacted.
     public var forward: CacheHandling.Forward?
     /// The status of the origin's response, if it differs from the status of the original. An example is the 304 of a
     /// validation.

@@ -20,8 +20,8 @@ package struct MemoryAnswer: Sendable {
 }
 
 extension ImagePipeline {
-    /// Returns a variant or original that memory holds; nil if memory does not hold it, or if the original may not be
-    /// stored.
+    /// Returns a variant or original that memory holds. Returns nil if memory does not hold it or the original may not
+    /// be stored.
     package func memoryAnswer(for response: ImageResponse) -> MemoryAnswer? {
         guard response.isStorable, !response.isStale else { return nil }
         return memoryAnswer(
@@ -30,7 +30,7 @@ extension ImagePipeline {
                 ?? .original(digest: response.digest))
     }
 
-    /// Returns an original that memory holds; nil if memory does not hold it.
+    /// Returns an original that memory holds. Returns nil if memory does not hold it.
     package func memoryAnswer(for response: OriginalResponse) -> MemoryAnswer? {
         response.record.flatMap { memoryAnswer($0, .original, .original(digest: $0.digest)) }
     }
@@ -45,14 +45,15 @@ extension ImagePipeline {
         return MemoryAnswer(record: record, serial: records.serial, body: body)
     }
 
-    /// Returns the body of an answer; counts as an access to the body and the record. Returns nil if memory has evicted
-    /// the body or the records, or if any process has purged them. The caller checks whether the answer is fresh.
+    /// Returns the body of an answer. The call counts as an access to the body and the record. Returns nil if memory
+    /// has evicted the body or the records, or if any process has purged them. The caller checks whether the answer is
+    /// fresh.
     package func body(of answer: MemoryAnswer) -> [UInt8]? {
         observe.hit(of: answer.record.source) { tiers.body(of: answer) }
     }
 
-    /// Returns a body that memory has evicted, from a tier behind memory; nil if no tier has it, or if the tier has it
-    /// in a file.
+    /// Returns a body that memory has evicted, from a tier behind memory. Returns nil if no tier has the body, or if
+    /// the tier has it in a file.
     package func storedBody(of answer: MemoryAnswer) async -> (bytes: [UInt8], tier: TierName)? {
         let began = observe.start
         let marks = tiers.marks()

@@ -9,48 +9,50 @@ import Variants
 public struct OriginalRequest: Sendable {
     /// An absolute http or https URL.
     public var url: String
-    /// The request method; `GET` by default.
+    /// The request method. Defaults to `GET`.
     ///
     /// A method that may change state is sent to the origin once, with all `fields`, and is never answered from a
     /// cache. If the request succeeds, the stored responses for the URL are invalidated (RFC 9111 §4.4). `CONNECT`,
-    /// `TRACE` and `HEAD` are refused; use the response to a GET to answer HEAD.
+    /// `TRACE` and `HEAD` are refused. Use the response to a GET to answer HEAD.
     public var method = "GET"
-    /// The body to send with methods other than GET; empty by default.
+    /// The body to send with methods other than GET. Empty by default.
     public var body: [UInt8] = []
-    /// An identifier for the source, used instead of its URL; nil by default.
+    /// An identifier for the source, used instead of its URL. Defaults to nil.
     public var sourceID: String?
     /// Header fields to send to the origin and to match against `Vary`. The transport drops connection-specific fields.
     /// See `forwardsConditionals` for conditions and ranges.
     public var fields: [HeaderField]
-    /// The policy for using stored responses; nil, the default, for the pipeline's policy.
+    /// The policy for using stored responses. If nil, the default, the pipeline's policy applies.
     public var policy: CachePolicy?
     /// Whether the `Cache-Control` and `Pragma` fields of the request apply to stored responses (RFC 9111 §5.2.1).
-    /// Default false, so that a client's `no-cache` cannot cause work.
+    /// Defaults to false, so that a client's `no-cache` cannot cause work.
     public var honorsDirectives = false
     /// Whether to forward the client's own conditions and range to the origin if they cannot be evaluated with a stored
     /// response. The fields are `If-None-Match`, `If-Modified-Since`, `If-Match`, `If-Unmodified-Since`, `If-Range` and
     /// `Range`.
     ///
     /// If true, a 206, 304, 412 or 416 response is returned unchanged and not stored. A complete response is stored as
-    /// usual. If false, the default, these fields never reach the origin: the complete response is fetched, and the
+    /// usual. If false, the default, these fields never reach the origin. The complete response is fetched, and the
     /// caller applies the conditions and the range.
     public var forwardsConditionals = false
-    /// Whether to follow redirects; true by default. The final response is then stored under this URL, for no longer
+    /// Whether to follow redirects. Defaults to true. The final response is then stored under this URL, for no longer
     /// than the redirects allow. If false, the redirect itself is returned.
     public var followsRedirects = true
     /// Called with the origin's interim responses (1xx), before the final response. It is not called for a request that
-    /// shares the fetch of another request. nil by default.
+    /// shares the fetch of another request. Defaults to nil.
     package var onInterim: InterimObserver?
-    /// Decides whether the request may contact the origin; not used for background work. nil, the default, permits it.
+    /// Decides whether the request may contact the origin. Not used for background work. If nil, the default, the
+    /// request may contact it.
     package var gate: WorkGate?
-    /// The folder that contains the file of a `url` `NAME:PATH`; nil, the default, for other sources.
+    /// The folder that contains the file of a `url` `NAME:PATH`. It is nil, the default, if the source has a different
+    /// form.
     package var folder: OpenFolder?
-    /// The urgency; `normal` by default.
+    /// The urgency. Defaults to `normal`.
     public var priority = RequestPriority.normal
-    /// The tiers that may store the response; all by default.
+    /// The tiers that may store the response. By default, all tiers may store it.
     public var storage = StorageOptions.all
     /// Whether a long body may be returned as a file instead of in memory (`FetchConfiguration.maxBytesInMemory`).
-    /// Default false.
+    /// Defaults to false.
     public var acceptsFile = false
 
     /// Creates a request for a URL.
@@ -66,18 +68,19 @@ public struct OriginalResponse: Sendable {
     public var status: Int
     /// The end-to-end fields as received, in order and with duplicates. After a 304, they include its updates.
     public var fields: [HeaderField]
-    /// The body as received, without decoding its content coding; empty if `file` holds the body.
+    /// The body as received, without decoding its content coding, or an empty array if `file` holds the body.
     public var body: [UInt8]
     /// The body as a file, if it is long and the request accepts a file.
     public var file: SpooledBody?
-    /// The time since the origin generated or last validated the response, in whole seconds (RFC 9111 §4.2.3). nil if
-    /// the response was not stored before this request; `fields` then contains the origin's own `Age`, if any.
+    /// The time since the origin generated or last validated the response, in whole seconds (RFC 9111 §4.2.3). The
+    /// value is nil if the response was not stored before this request. In that case, `fields` contains the origin's
+    /// own `Age`, if any.
     public var age: Duration?
     /// How the cache handled the request.
     public var handling: CacheHandling
     /// The time when the response arrived, in Unix seconds. Use it as `Date` if the origin sent none.
     public var responseTime: Double
-    /// The stored record of the response; nil if the response may not be stored.
+    /// The stored record of the response, or nil if the response may not be stored.
     package var record: OriginalRecord?
     /// Whether this is a 200 with a picture other than an SVG as its body, whatever its fields say.
     package var isPicture = false
@@ -95,7 +98,7 @@ public struct OriginalResponse: Sendable {
 }
 
 extension OriginalResponse {
-    /// - Parameter body: the bytes; nil if the body is returned as a file.
+    /// - Parameter body: the bytes, or nil if the body is returned as a file.
     init(_ original: Original, body: [UInt8]?, now: Double, caching: CachingConfiguration) {
         let response = original.record.response
         // A response is a hit if the request was not forwarded, even if the response is stale.

@@ -6,9 +6,9 @@ public import Variants
 public struct SourceInformation: Sendable {
     /// The colors and placeholders of a picture, computed from a small thumbnail.
     public struct Colors: Sendable {
-        /// The mean color in linear light, weighted by alpha, as `rrggbb`; nil if every pixel is fully transparent.
+        /// The mean color in linear light, weighted by alpha, as `rrggbb`, or nil if every pixel is fully transparent.
         public var average: String?
-        /// The most frequent colors as `rrggbb`, most frequent first; at most six.
+        /// The most frequent colors as `rrggbb`, most frequent first. There are at most six.
         public var palette: [String]
         /// The BlurHash (https://blurha.sh).
         public var blurHash: String
@@ -22,16 +22,16 @@ public struct SourceInformation: Sendable {
     public var header: ImageHeader
     /// The color space, the profile, and the metadata from the camera.
     public var details: ImageDetails
-    /// The colors; nil if the pixels could not be decoded, for the reason in `colorError`.
+    /// The colors, or nil if the pixels could not be decoded. In that case, `colorError` contains the reason.
     public var colors: Colors?
-    /// The reason why `colors` is nil; nil otherwise.
+    /// The reason why `colors` is nil. The value is nil if `colors` is not.
     public var colorError: PipelineError?
     /// Whether pixels are missing and the configuration accepts damaged pictures.
     public var isDamaged = false
-    /// The remaining freshness of an original from the network in whole seconds, negative if it is stale; nil for a
-    /// file.
+    /// The remaining freshness of an original from the network in whole seconds, which is negative if the original is
+    /// stale. The value is nil if the original is a file.
     public var freshness: Duration?
-    /// The origin's `ETag` and `Last-Modified` fields; empty for a file.
+    /// The origin's `ETag` and `Last-Modified` fields. Empty if the original is a file.
     public var validators: [HeaderField]
 
     /// Returns the JSON object for `pipectl info --json` and `/info`.
@@ -98,7 +98,7 @@ extension ImagePipeline {
     /// Returns facts about an original. The colors come from a thumbnail that is cached like any variant.
     ///
     /// - Parameter request: a request without a recipe.
-    /// - Throws: the errors of `respond(to:)`; `notAnImage` if the original is not an image.
+    /// - Throws: the errors of `respond(to:)`, and `notAnImage` if the original is not an image.
     public func information(for request: ImageRequest) async throws(PipelineError) -> SourceInformation {
         let response = try await respond(to: request)
         guard let header = response.record.header else {
@@ -136,7 +136,8 @@ extension ImagePipeline {
 }
 
 extension EXIFSummary {
-    /// The exposure, such as `1/250 s, f/2.8, ISO 100, 50 mm`. Unknown parts are omitted; nil if all are unknown.
+    /// The exposure, such as `1/250 s, f/2.8, ISO 100, 50 mm`. Unknown parts are omitted. The value is nil if all parts
+    /// are unknown.
     package var exposure: String? {
         var parts: [String] = []
         if let time = exposureTime, time > 0 {

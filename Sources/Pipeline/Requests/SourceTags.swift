@@ -13,8 +13,8 @@ package enum SourceTags {
 
     static func isOwn(_ tag: String) -> Bool { tag.hasPrefix(ownPrefix) && tag.utf8.count == ownLength }
 
-    /// Returns the tags in header fields, each once and in order. `Cache-Tag` separates tags with commas,
-    /// `Surrogate-Key` with spaces.
+    /// Returns the tags in header fields, each once and in order. `Cache-Tag` separates tags with commas, and
+    /// `Surrogate-Key` separates them with spaces.
     package static func named(in fields: [HeaderField]) -> [String] {
         var (tags, seen): ([String], Set<String>) = ([], [])
         for field in fields {

@@ -10,7 +10,7 @@ final class Backlog: Sendable {
         /// The amount of work for each origin and for each network.
         var (ofOrigin, ofNetwork) = ([String: Int](), [String: Int]())
         var refused = 0
-        /// The moving average of the time between completions while work was left, in seconds.
+        /// The moving average of the time between completions while work remained, in seconds.
         var interval = 0.0
         var lastEnd: ContinuousClock.Instant?
     }
@@ -27,7 +27,7 @@ final class Backlog: Sendable {
 
     /// - Parameters:
     ///   - what: a plural noun for the work, for messages.
-    ///   - limit: the maximum amount of work in progress or waiting; nil for no limit.
+    ///   - limit: the maximum amount of work in progress or waiting, or nil if there is no limit.
     init(_ what: String, limit: Int?) {
         self.what = what
         self.limit = limit
@@ -41,13 +41,13 @@ final class Backlog: Sendable {
     /// Runs work, unless too much is in progress or waiting.
     ///
     /// - Parameters:
-    ///   - priority: the urgency of the work. Low priority may use half of the limit and normal priority nine tenths,
-    ///     so that there is room for more urgent work.
-    ///   - origin: the origin that the work is for; nil for work without an origin. An origin may use three quarters of
-    ///     the limit for the priority, so that a slow origin leaves room for others.
-    ///   - network: the network of the origin (`SourceURL.network`). Each network has its own `limit`; nil if `limit`
+    ///   - priority: the urgency of the work. Work with low priority may use half of the limit, and work with normal
+    ///     priority nine tenths, so that there is room for more urgent work.
+    ///   - origin: the origin that the work is for, or nil if the work has no origin. An origin may use three quarters
+    ///     of the limit for the priority, so that a slow origin leaves room for others.
+    ///   - network: the network of the origin (`SourceURL.network`). Each network has its own `limit`. If nil, `limit`
     ///     applies to all work.
-    /// - Throws: `overloaded`, with an estimate of when the backlog will be done; otherwise the errors of `work`.
+    /// - Throws: `overloaded`, with an estimate of when the backlog will be done, or any error of `work`.
     func run<Value>(
         _ priority: RequestPriority, of origin: String? = nil, in network: String? = nil,
         _ work: () async throws(PipelineError) -> Value

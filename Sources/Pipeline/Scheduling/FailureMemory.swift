@@ -16,7 +16,7 @@ final class FailureMemory: Sendable {
         var maxAge: Double
     }
 
-    /// `CachingConfiguration.errorMaxAge`; if nil, only the usual failures are remembered, for a few seconds.
+    /// `CachingConfiguration.errorMaxAge`. If nil, only the usual failures are remembered, for a few seconds.
     private let maxAge: Duration?
     private let attempts: Int
     /// The maximum number of entries. Beyond it, the oldest entry is dropped.
@@ -44,7 +44,7 @@ final class FailureMemory: Sendable {
         }
     }
 
-    /// Adds a failure. Returns whether it is now remembered, after enough consecutive failures.
+    /// Adds a failure. Returns whether there have been enough consecutive failures for it to be remembered.
     ///
     /// - Parameter isForVariant: whether the request was for a variant.
     func note(
@@ -63,7 +63,7 @@ final class FailureMemory: Sendable {
         }
     }
 
-    /// Returns how long a failure is remembered, in seconds; nil if it is not remembered.
+    /// Returns how long a failure is remembered, in seconds, or nil if it is not remembered.
     private func maxAge(of cause: OriginFailure, isForVariant: Bool) -> Double? {
         if let maxAge { return maxAge > .zero ? maxAge.inSeconds : nil }
         let isUsual =

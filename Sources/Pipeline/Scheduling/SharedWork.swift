@@ -1,7 +1,7 @@
 package import PipelineSupport
 import Synchronization
 
-/// Reports the progress of shared work to all waiters. For a fetch, the bytes received and expected.
+/// Reports the progress of shared work to all waiters. For a fetch, these are the bytes received and expected.
 package typealias WorkReport = @Sendable (_ done: Int, _ expected: Int?) -> Void
 
 /// Shares work among all concurrent callers in this process that use the same key. The work is started once, and each
@@ -95,7 +95,8 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
     /// Returns the value for `key`, and whether the work of another caller produced it.
     ///
     /// - Parameters:
-    ///   - lookUp: returns a value that another process or task has stored in the meantime; nil if no value was stored.
+    ///   - lookUp: returns a value that another process or task has stored in the meantime, or nil if no value was
+    ///     stored.
     ///   - onReport: receives the reports of `reporter(for:)`.
     ///   - make: produces the value.
     package func value(

@@ -5,7 +5,7 @@ import PipelineSupport
 import Variants
 
 extension ImageSource {
-    /// The name that records of the source are stored under; nil if the source is invalid.
+    /// The name that records of the source are stored under, or nil if the source is invalid.
     package var storedName: String? { try? recordName() }
 
     /// Returns the name that records of the source are stored under.
@@ -70,8 +70,8 @@ struct AdmitStage: Sendable {
     var policy = CachePolicy.protocol
     /// The rules that determine the names of records.
     var names = SourceNames()
-    /// The hosts that may be contacted. They are checked before any cache, so that responses stored earlier are refused
-    /// too.
+    /// The hosts that may be contacted. They are checked before any cache, so that responses stored earlier are also
+    /// refused.
     var sources = HostPolicy()
     /// Whether the pipeline has been shut down.
     let isShutDown: @Sendable () -> Bool
@@ -195,7 +195,7 @@ struct AdmitStage: Sendable {
 
     /// Returns the URL of a source, and the name that its records are stored under.
     ///
-    /// - Parameter digest: the digest of bytes supplied with the request; nil to compute it if needed.
+    /// - Parameter digest: the digest of bytes supplied with the request, or nil to compute it if needed.
     static func identify(
         _ request: ImageRequest, digest: String? = nil
     ) throws(PipelineError) -> (SourceURL, source: String) {

@@ -25,9 +25,10 @@ struct ContentCodings: Sendable, Hashable {
     /// Returns the decoded bytes. Bytes that are already a picture are returned unchanged, because some origins declare
     /// a coding that they did not apply.
     ///
-    /// - Parameter limit: the maximum number of decoded bytes, checked during decoding; for two codings, the maximum
-    ///   total.
-    /// - Throws: `overLimit`; `undecodable`; `unsupportedFormat` for unknown codings, or more than two codings.
+    /// - Parameter limit: the maximum number of decoded bytes, checked during decoding. If there are two codings, the
+    ///   limit applies to the total of both results.
+    /// - Throws: `overLimit`, `undecodable`, or `unsupportedFormat` if a coding is unknown or there are more than two
+    ///   codings.
     func undone(_ body: [UInt8], limit: Int) throws(RenderError) -> [UInt8] {
         guard names.count <= 2 else {
             throw RenderError(.unsupportedFormat, "the origin sent \(names.count) content codings; two are undone")

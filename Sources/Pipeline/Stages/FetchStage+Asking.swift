@@ -6,7 +6,7 @@ import Variants
 /// Sends requests to the origin and interprets its responses.
 extension FetchStage {
     /// Makes one exchange with the origin. The request is conditional on every stored response that the origin might
-    /// confirm; otherwise it is unconditional.
+    /// confirm. If there is none, the request is unconditional.
     func ask(
         _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> FetchedOriginal {
@@ -18,7 +18,7 @@ extension FetchStage {
         }
         let candidates = candidates(of: finding, admitted)
         let forwarded = finding.record == nil ? admitted.conditions : []
-        // The client's conditions could contradict our own. Send the client's conditions alone. The response then
+        // The client's conditions could contradict our own. Send only the client's conditions. The response then
         // answers only this client.
         let fields = forwarded.isEmpty ? confirming(candidates, finding, admitted) : admitted.request.fields + forwarded
         let (asked, response) = try await send(fields, finding, admitted)
@@ -72,7 +72,7 @@ extension FetchStage {
         asked.method = admitted.method
         asked.body = admitted.body
         asked.traceFields = traceFields()
-        // Requests that change something at the origin carry the credentials of their client only. The signature of a
+        // Requests that change something at the origin carry only the credentials of their client. The signature of a
         // request to a bucket covers its fields, so a hook must not change them.
         if admitted.method == "GET", admitted.url.scheme != "s3" { asked.willSend = willSend }
         let answer: Result<FetchedResponse, FetchError>
@@ -103,7 +103,7 @@ extension FetchStage {
             if asked.method != "GET" { return (asked, .failure(PipelineError(error))) }
             let isOurs = [.cancelled, .refusedAddress, .refusedSource].contains(error.code)
             if isOurs { throw PipelineError(error) }
-            // The program has failed, not the origin: nothing is remembered.
+            // The program has failed rather than the origin, so nothing is remembered.
             if error.code == .notSent {
                 return (
                     asked,

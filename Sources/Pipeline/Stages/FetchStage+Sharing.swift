@@ -63,8 +63,8 @@ extension FetchStage {
     /// §4).
     static let personalStatuses: Set<Int> = [401, 403, 407, 429]
 
-    /// Returns the response that another request received, for use by this request; nil if the response does not answer
-    /// this request.
+    /// Returns the response that another request received, for use by this request, or nil if the response does not
+    /// answer this request.
     func shared(_ original: Original, with admitted: AdmittedRequest) -> Original? {
         guard answers(original, admitted) else { return nil }
         var mine = original

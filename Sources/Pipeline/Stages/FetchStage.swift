@@ -76,7 +76,7 @@ struct FetchStage: Sendable {
         return fetched
     }
 
-    /// Returns the body of an original; empty if it has no body. Reads a body that is in a file.
+    /// Returns the body of an original, or an empty array if it has no body. If the body is in a file, reads the file.
     func bytes(of original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> [UInt8] {
         switch original.body {
         case nil: return []
@@ -103,8 +103,8 @@ struct FetchStage: Sendable {
         return FetchRequest(url: admitted.url, fields: tag.map { [HeaderField("If-None-Match", $0)] } ?? [])
     }
 
-    /// Returns a closure that checks whether a file is unchanged since its record was stored; nil for other sources.
-    /// The closure blocks.
+    /// Returns a closure that checks whether a file is unchanged since its record was stored. The closure blocks.
+    /// Returns nil if the source is not a file.
     func check(_ finding: CacheFinding, _ admitted: AdmittedRequest) -> (@Sendable () -> Bool)? {
         guard let files = admitted.transport as? FileTransport else { return nil }
         let asked = question(finding, admitted)
@@ -226,7 +226,7 @@ struct FetchStage: Sendable {
                 + "add the type to `acceptedTypes` if it is one")
     }
 
-    /// Returns the reason why a 200 cannot be rendered; nil if none is known, or if the request is not for a picture.
+    /// Returns the reason why a 200 cannot be rendered, or nil if none is known or the request is not for a picture.
     /// Whether the image data is intact is known only after a render.
     func unusable(_ original: Original, _ admitted: AdmittedRequest) async -> PipelineError? {
         guard admitted.purpose == .image, original.record.response.isOK else { return nil }
@@ -267,7 +267,7 @@ struct FetchStage: Sendable {
                 + (problem.map { "; " + $0 } ?? ", and an image is only made from a 200"))
     }
 
-    /// Returns the first media type in these fields that is not accepted; nil if all types are accepted, or there are
+    /// Returns the first media type in these fields that is not accepted, or nil if all types are accepted or there are
     /// none.
     func unacceptedType(_ fields: [HeaderField]) -> String? {
         guard !acceptedTypes.contains("*/*") else { return nil }
@@ -279,8 +279,8 @@ struct FetchStage: Sendable {
         }
     }
 
-    /// Returns the media type that makes a record unacceptable for a variant; nil if the record is acceptable. Unless
-    /// `acceptedTypes` was set, the bytes decide rather than `Content-Type`.
+    /// Returns the media type that makes a record unacceptable for a variant, or nil if the record is acceptable.
+    /// Unless `acceptedTypes` was set, the bytes decide rather than `Content-Type`.
     func unacceptedType(of record: OriginalRecord) -> String? {
         let isPicture = record.header != nil && acceptedTypes == PipelineConfiguration.usualTypes
         return isPicture ? nil : unacceptedType(record.response.fields)

@@ -16,8 +16,8 @@ public struct StoredOriginalCandidate: Sendable {
     public let length: Int
     /// Whether this is a stored response that a 304 has just freshened.
     public let isFreshened: Bool
-    /// The freshness lifetime, counted from when the origin generated the response. It overrides the fields of the
-    /// response; nil uses the fields. Redirects may still shorten it.
+    /// The freshness lifetime, counted from when the origin generated the response. It overrides the header fields of
+    /// the response. If nil, the header fields determine the lifetime. Redirects may still shorten it.
     public var lifetime: Duration? {
         get { response.assignedLifetime.map { .seconds($0) } }
         set { response.assignedLifetime = newValue?.inSeconds }
@@ -84,7 +84,7 @@ struct KeepStage: Sendable {
         store(original.withoutBody, as: record, admitted, [])
     }
 
-    /// Returns the stored record of an original, including changes made by the `willStore` hook; nil if it is not
+    /// Returns the stored record of an original, including changes made by the `willStore` hook, or nil if it is not
     /// stored.
     private func stored(_ original: Original) async -> OriginalRecord? {
         guard original.mayStore else { return nil }
@@ -104,7 +104,7 @@ struct KeepStage: Sendable {
         return variant
     }
 
-    /// Returns the record with the changes made by the `willStore` hook; nil if the hook refuses to store it.
+    /// Returns the record with the changes made by the `willStore` hook, or nil if the hook refuses to store it.
     private func amended(_ record: OriginalRecord, isFreshened: Bool) -> OriginalRecord? {
         guard let willStore else { return record }
         var candidate = StoredOriginalCandidate(

@@ -89,7 +89,7 @@ package struct LookUpStage: Sendable {
         return shown.reusable
     }
 
-    /// Returns the original with its body; nil if no tier has the body.
+    /// Returns the original with its body, or nil if no tier has the body.
     func body(of original: Original) async -> Original? {
         if original.body != nil { return original }
         return await tiers.originalBody(original.record.digest, of: (original.record, original.marks))
@@ -104,7 +104,7 @@ package struct LookUpStage: Sendable {
         }
     }
 
-    /// Returns the stored variant of an original; nil if no tier has it.
+    /// Returns the stored variant of an original, or nil if no tier has it.
     func variant(_ key: String, of original: Original, again: Bool = false) async -> Variant? {
         guard
             let (stored, tier) = await tiers.variant(

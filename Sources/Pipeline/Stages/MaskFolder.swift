@@ -29,7 +29,7 @@ final class MaskFolder: Sendable {
         self.kind = kind
     }
 
-    /// The names of the pictures in the folder, sorted; at most 200. Blocks on the file system.
+    /// The sorted names of the pictures in the folder, at most 200. Blocks on the file system.
     var names: [String] {
         var names: Set<String> = []
         forEachName(in: folder ?? "") { file in

@@ -26,7 +26,7 @@ struct AdmittedRequest: Sendable {
         /// Whether other URLs share this name because of the `hosts` setting, and may be answered differently.
         var isOneOfMany = false
         var masks: [String: NamedFile] = [:]
-        /// Receives the events of a load; nil if the request has no `LoadTask`.
+        /// The closure that receives the events of a load, or nil if the request has no `LoadTask`.
         var tell: LoadTask.Tell?
         /// Whether the load shows a stale picture first and then waits for the origin.
         var showsStale = false
@@ -150,7 +150,7 @@ struct CacheFinding: Sendable {
         case .validate, .missing, .unavailable, .local, .given: return nil
         }
         // For a raw response, report the tier that the body came from. For an image, report how the original was
-        // obtained; nil means that the record was fresh.
+        // obtained; An outcome of nil means that the record was fresh.
         let outcome = body == nil ? nil : tier
         return Original(
             record: record, body: body, outcome: isStale ? .stale : outcome, tier: tier, isStale: isStale,
@@ -183,8 +183,8 @@ struct Original: Sendable {
     var isStale = false
     /// Whether the original, and therefore its variants, may be stored.
     var mayStore: Bool
-    /// The fields as the origin sent them, including fields that may not be stored. Set for the request that caused the
-    /// fetch; otherwise nil.
+    /// The fields as the origin sent them, including fields that may not be stored. The value is nil unless this
+    /// request caused the fetch.
     var received: [HeaderField]?
     /// The fields of the request that caused the fetch.
     var requestFields: [HeaderField] = []
@@ -232,8 +232,8 @@ struct FetchedOriginal: Sendable {
     enum Change: Sendable {
         /// Stores the original. If the caller's hook refuses it, removes the record that it replaces.
         case store(replacing: OriginalRecord?)
-        /// Stores the original, freshened by a 304, in place of the record that was validated. Freshens other records
-        /// too if the 304 identifies them by the same strong entity tag.
+        /// Stores the original, freshened by a 304, in place of the record that was validated. Also freshens other
+        /// records if the 304 identifies them by the same strong entity tag.
         case freshen(OriginalRecord, others: [OriginalRecord], isSelected: Bool)
         /// Removes a record that the response supersedes although it may not be stored itself.
         case forget(OriginalRecord)
