@@ -1,7 +1,7 @@
 import PipelineSupport
 
-/// Runs a program's own code for a fetch, for at most `seconds` and no longer than the caller waits. Does not wait for
-/// code that ignores its cancellation.
+/// Runs a program's own code for a fetch, for at most `seconds`, and for no longer than the caller waits. Does not wait
+/// for code that ignores its cancellation.
 ///
 /// - Parameters:
 ///   - who: the name of the code in messages.

@@ -7,7 +7,7 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
         public init(rawValue: String) { self.rawValue = rawValue }
         public var description: String { rawValue }
 
-        /// The address is private, loopback or refused for another reason.
+        /// The address is private, is a loopback address, or is refused for another reason.
         public static let refusedAddress = Code(rawValue: "refusedAddress")
         /// `sources.allow` or `sources.deny` refuses the URL, or a URL that it redirects to.
         public static let refusedSource = Code(rawValue: "refusedSource")

@@ -11,8 +11,8 @@ package import PipelineSupport
 /// concurrent calls is limited like transfers (`fetch.maxConcurrentTransfers`, 16 by default), and the most urgent
 /// request is next. A call that ignores its cancellation counts until it returns, or for `fetch.totalTimeout`.
 public protocol OriginalProvider: Sendable {
-    /// Returns the original for a path: the text after `NAME:` or `NAME://` (which are equivalent), exactly as in the
-    /// request.
+    /// Returns the original for a path. The path is the text after `NAME:` or `NAME://` (which are equivalent), exactly
+    /// as in the request.
     ///
     /// - Parameter version: the version of the stored original, if any. Return `.unchanged` if that version is still
     ///   current.
@@ -41,10 +41,10 @@ public struct ProvidedOriginal: Sendable {
     /// Returns an original in memory.
     ///
     /// - Parameters:
-    ///   - version: a string that changes with the bytes, such as a number, a date or a digest. Default nil: the
-    ///     provider must return all bytes on every call.
-    ///   - maxAge: how long stored variants are served without calling the provider. Default nil: the provider is
-    ///     called every time.
+    ///   - version: a string that changes with the bytes, such as a number, a date or a digest. If nil, the default,
+    ///     the provider must return all bytes on every call.
+    ///   - maxAge: how long stored variants are served without calling the provider. If nil, the default, the provider
+    ///     is called every time.
     public static func bytes(_ bytes: [UInt8], version: String? = nil, maxAge: Duration? = nil) -> ProvidedOriginal {
         ProvidedOriginal(content: .bytes(bytes), version: version, maxAge: maxAge ?? .zero)
     }
@@ -56,7 +56,7 @@ public struct ProvidedOriginal: Sendable {
     }
 }
 
-/// Calls a provider like an origin: versions are entity tags, and `maxAge` is a `Cache-Control` field.
+/// Calls a provider like an origin. Versions become entity tags, and `maxAge` becomes a `Cache-Control` field.
 package struct ProviderTransport: Transport {
     private let provider: any OriginalProvider
     private let configuration: FetchConfiguration

@@ -17,7 +17,8 @@ package final class RetryingTransport<Base: Transport>: Transport {
     private let parts = Mutex(InterruptedParts())
     private let pause: @Sendable (_ seconds: Double) async throws -> Void
 
-    /// - Parameter pause: waits between attempts. The default is a sleep that ends on cancellation.
+    /// - Parameter pause: waits between attempts. By default, it sleeps until the time has passed or the task is
+    ///   cancelled.
     package init(
         _ base: Base, configuration: FetchConfiguration,
         pause: @escaping @Sendable (_ seconds: Double) async throws -> Void = { seconds in
@@ -114,13 +115,13 @@ enum RetryDelay {
         .unresolvable, .unreachable, .connectTimeout, .transport, .truncated, .partMismatch,
     ]
 
-    /// Returns the seconds to wait before the next attempt; nil if there should be no further attempt.
+    /// Returns the seconds to wait before the next attempt, or nil if there should be no further attempt.
     ///
     /// - Parameters:
     ///   - attempt: the number of retries so far. Each doubles the delay.
     ///   - canResume: whether the next attempt would request only the rest of the body. A stall is then retried.
-    ///   - isToStore: whether the server is an object store. An object store's 500 means only that it failed
-    ///     internally.
+    ///   - isToStore: whether the server is an object store. A 500 from an object store means only that the store
+    ///     failed internally.
     ///   - jitter: a factor for the delay, 0.5…1, so that many callers do not retry at the same time.
     static func seconds(
         after outcome: Result<FetchedResponse, FetchError>, attempt: Int, configuration: FetchConfiguration,

@@ -8,15 +8,15 @@ public import PipelineSupport
 /// 9111), and an entity tag for revalidation. Any task may make any call at any time. The task is cancelled once no
 /// caller is waiting for the response. `TransportConformance` checks an implementation.
 public protocol Transport: Sendable {
-    /// Whether originals are available locally, so that fetching them costs nothing worth saving. Default false.
+    /// Whether originals are available locally, so that fetching them costs nothing worth saving. Defaults to false.
     ///
     /// The pipeline calls such a transport for every request. The transport responds with 304 if the original still has
     /// the stored entity tag. Policies, freshness and remembered failures do not apply, request fields do not affect
     /// the response, and no body is stored.
     var isLocal: Bool { get }
 
-    /// Fetches one response, following redirects. Every status except 1xx is returned as a value: 404 or 410 if the
-    /// original does not exist, and 304 if the request's `If-None-Match` contains its entity tag.
+    /// Fetches one response, following redirects. Every status except 1xx is returned as a value, such as 404 or 410 if
+    /// the original does not exist, and 304 if the request's `If-None-Match` contains its entity tag.
     ///
     /// Throws `missing`, `tooLarge` if the body exceeds `maxBytes`, `cancelled`, or another code if the origin failed.
     ///
@@ -46,39 +46,40 @@ public struct FetchRequest: Sendable, Hashable {
     /// The source in normal form.
     public var url: SourceURL
     /// The method: `GET`, the default, or a method that may change state. A request with such a method is sent only
-    /// once, on a separate connection. It follows no redirects and gets no fields from `HostSettings`: the caller
+    /// once, on a separate connection. It follows no redirects and gets no fields from `HostSettings`, so the caller
     /// supplies credentials.
     public var method = "GET"
-    /// The request body, sent with methods other than GET. Default empty.
+    /// The request body, sent with methods other than GET. Empty by default.
     public var body: [UInt8] = []
     /// The header fields to send, in addition to the connection fields that the transport writes. They include
     /// credentials from the URL, so that the caching rules see `Authorization`.
     public var fields: [HeaderField]
-    /// Header fields with the trace context. They are sent only to origins whose `HostSettings` enable them. Default
-    /// empty.
+    /// Header fields with the trace context. They are sent only to origins whose `HostSettings` enable them. Empty by
+    /// default.
     package var traceFields: [HeaderField] = []
-    /// The maximum size of the body in bytes, for this request only; nil uses the configured limit.
+    /// The maximum size of the body in bytes, for this request only. If nil, the configured limit applies.
     public var maxBytes: Int?
-    /// The total time for this request only; nil uses the configured limit.
+    /// The total time for this request only. If nil, the configured limit applies.
     public var timeout: Duration?
-    /// Whether redirects are followed. If not, they are returned as values like any other status. Default true.
+    /// Whether redirects are followed. If not, they are returned as values like any other status. Defaults to true.
     package var followsRedirects = true
     package var acceptsFile = false
-    /// Whether the request's conditions come from a client rather than from a stored response. Default false.
+    /// Whether the request's conditions come from a client rather than from a stored response. Defaults to false.
     package var hasForeignCondition = false
-    /// Called with interim responses (1xx except 100 and 101) as they arrive. Default nil.
+    /// Called with interim responses (1xx except 100 and 101) as they arrive. Defaults to nil.
     package var onInterim: InterimObserver?
-    /// Called before each request to the origin of `url`. Default nil.
+    /// Called before each request to the origin of `url`. Defaults to nil.
     package var willSend: RequestHook?
-    /// The data for signing the request. Default nil: the request is not signed.
+    /// The data for signing the request. If nil, the default, the request is not signed.
     var signature: RequestSignature?
     /// The source that `url` was derived from, if different. Policy applies to this source.
     var source: SourceURL?
-    /// Whether the settings name the host, so that it may have a private address. Default false.
+    /// Whether the settings name the host, so that it may have a private address. Defaults to false.
     var isTrusted = false
-    /// Whether the request goes to an object store. A PUT may then be repeated, and a 500 is retried. Default false.
+    /// Whether the request goes to an object store. A PUT may then be repeated, and a 500 is retried. Defaults to
+    /// false.
     var isToStore = false
-    /// The beginning of the response, received by an earlier attempt. The request is for the rest only.
+    /// The beginning of the response, received by an earlier attempt. The request is only for the rest.
     var resuming: PartialResponse?
     /// The redirects that an earlier attempt followed. The request goes directly to where they led.
     var followed: FollowedRedirects?
@@ -142,7 +143,8 @@ public struct FetchedResponse: Sendable, Hashable {
     public var status: Int
     /// The end-to-end header fields in the order received, including repeated fields.
     public var fields: [HeaderField]
-    /// The body as sent, with any content coding but without transfer coding; empty if the body is in `file`.
+    /// The body as sent, with any content coding but without transfer coding, or an empty array if the body is in
+    /// `file`.
     public var body: [UInt8]
     /// The body, if it is in a file. The file no longer changes.
     public var file: SpooledBody?

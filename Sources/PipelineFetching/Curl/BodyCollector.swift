@@ -11,7 +11,7 @@ final class BodyCollector: @unchecked Sendable {
     private(set) var count = 0
     /// Whether a write is in progress. `bytes` then contains what has arrived since the write began.
     private(set) var isWriting = false
-    /// The hash of all but the last `unhashed` bytes; nil if no bytes have been hashed yet.
+    /// The hash of all but the last `unhashed` bytes, or nil if no bytes have been hashed yet.
     private var hash: SHA256?
     private var unhashed = 0
     private var folder: String?
@@ -19,13 +19,14 @@ final class BodyCollector: @unchecked Sendable {
     private let floor: Int
     private let beforeWriting: @Sendable () -> Void
 
-    /// The number of bytes collected before a write: libcurl delivers 16 kB at a time.
+    /// The number of bytes collected before a write. libcurl delivers only 16 kB at a time.
     private static let gathered = 262_144
-    /// The maximum number of bytes waiting to be hashed. They should still be in the CPU cache when they are hashed.
+    /// The maximum number of bytes waiting to be hashed. The limit is small so that they are still in the CPU cache
+    /// when they are hashed.
     private static let hashedLater = 65_536
 
     /// - Parameters:
-    ///   - folder: where a file may be created; nil keeps everything in memory.
+    ///   - folder: where a file may be created. If nil, everything is kept in memory.
     ///   - spoolBytes: the number of bytes kept in memory before a file is used.
     ///   - floor: the number of bytes that must stay free on the file system.
     init(
@@ -37,8 +38,8 @@ final class BodyCollector: @unchecked Sendable {
         self.floor = floor
     }
 
-    /// Reserves memory for an announced length: at most 1 MiB, so that an announcement alone cannot cost much memory. A
-    /// body whose announced length does not fit in memory goes to a file from the start.
+    /// Reserves memory for an announced length, but at most 1 MiB, so that an announcement alone cannot cost much
+    /// memory. A body whose announced length does not fit in memory goes to a file from the start.
     func reserve(_ length: Int) {
         if length > spoolBytes { spoolBytes = min(spoolBytes, Self.gathered) }
         bytes.reserveCapacity(min(length, folder != nil && length > spoolBytes ? 2 * Self.gathered : 1 << 20))
@@ -55,18 +56,18 @@ final class BodyCollector: @unchecked Sendable {
         if unhashed > Self.hashedLater { hashRest() }
     }
 
-    /// Adds a piece of the body and writes to the file if a write is due; blocks. Returns false if the file's content
-    /// is lost.
+    /// Adds a piece of the body and writes to the file if a write is due, which blocks. Returns false if the file's
+    /// content is lost.
     func append(_ piece: UnsafeRawBufferPointer) -> Bool {
         add(piece)
         return run(nextWrite())
     }
 
-    /// Writes the bytes still in memory to the file, if there is one; blocks. Returns false if the file's content is
-    /// lost.
+    /// Writes the bytes still in memory to the file, if there is one, which blocks. Returns false if the file's content
+    /// is lost.
     func completeFile() -> Bool { run(nextWrite(isComplete: true)) }
 
-    /// Loads the complete body into memory; blocks. Returns false if the file cannot be read.
+    /// Loads the complete body into memory, which may block. Returns false if the file cannot be read.
     func load() -> Bool { run(loading()) }
 
     private func run(_ write: Write?) -> Bool { write.map { take($0()) } ?? true }
@@ -106,7 +107,7 @@ final class BodyCollector: @unchecked Sendable {
             let space = floor > 0 ? FileSystemSpace(holding: folder) : nil
             let hasRoom = space.map { $0.free - piece.count >= floor } ?? true
             if hasRoom, let file = file ?? SpooledBody(folder: folder), file.append(piece) { return .file(file) }
-            // A full disk does not fail the transfer: the body stays in memory, within the byte limit.
+            // A full disk does not fail the transfer, because the body stays in memory, within the byte limit.
             guard let file else { return .bytes(piece) }
             return file.bytes().map { .bytes($0 + piece) } ?? .lost
         }

@@ -15,7 +15,7 @@ final class CallSlots: Sendable {
 
     /// Waits for a slot. The caller returns the slot by calling `leave()`.
     ///
-    /// - Returns: false, without a slot, if the calling task was cancelled.
+    /// - Returns: whether the caller has a slot. False if the calling task was cancelled.
     func enter() async -> Bool {
         let id = state.withLock { state in
             state.lastID += 1

@@ -4,7 +4,7 @@ import Glibc
 
 /// One libcurl easy handle and its transfer. The callbacks receive a pointer to this object.
 ///
-/// The loop's thread owns it.
+/// The object belongs to the loop's thread.
 final class CurlEasy {
     let handle: UnsafeMutableRawPointer
     /// The request's header lines as a libcurl list. The list is kept because most requests have the same lines as the
@@ -15,13 +15,13 @@ final class CurlEasy {
     private(set) var transfer: Transfer?
     /// The status of a transfer that libcurl has finished while its body is still being written.
     var status: CURLcode?
-    /// The local port of the connection; 0 before the connection exists.
+    /// The local port of the connection, or 0 before the connection exists.
     fileprivate(set) var ownPort: Int32 = 0
     fileprivate unowned let loop: CurlLoop
     /// The last peer that the rule allowed, as libcurl spells it. The rule does not change while the handle exists.
     private var admitted: (peer: [CChar], port: Int32)?
 
-    /// Creates a handle; returns nil if libcurl cannot create one.
+    /// Creates a handle. Returns nil if libcurl cannot create one.
     init?(_ loop: CurlLoop) {
         guard let handle = curl_easy_init() else { return nil }
         self.handle = handle
@@ -40,7 +40,8 @@ final class CurlEasy {
     /// Prepares the handle for a transfer. Options shared by all transfers are set only once, because setting them
     /// costs as much as a small transfer.
     ///
-    /// Returns false if libcurl rejects an option: a transfer must not start if libcurl would not enforce its limits.
+    /// Returns false if libcurl rejects an option. In that case, the transfer must not start, because libcurl would not
+    /// enforce its limits.
     func prepare(_ transfer: Transfer) -> Bool {
         self.transfer = transfer
         if !isConfigured {
@@ -245,7 +246,7 @@ final class CurlEasy {
 /// CURL_HTTP_VERSION_2TLS and CURL_HTTP_VERSION_1_1, which are members of an anonymous enumeration.
 private let httpVersion2TLS = 4
 private let httpVersion11 = 2
-/// CURL_SSLVERSION_TLSv1_2, a member of an anonymous enumeration: at least TLS 1.2 (RFC 8996).
+/// CURL_SSLVERSION_TLSv1_2, a member of an anonymous enumeration. It requires at least TLS 1.2 (RFC 8996).
 private let tlsVersion12 = 6
 
 private func easy(_ context: UnsafeMutableRawPointer?) -> CurlEasy? {
@@ -261,7 +262,7 @@ private func receiveLine(
     return transfer.receive(line: line) ? line.count : -1
 }
 
-/// CURLOPT_WRITEFUNCTION: a piece of the body, at most 16 kB.
+/// CURLOPT_WRITEFUNCTION: receives a piece of the body, at most 16 kB.
 private func receiveBody(
     _ bytes: UnsafeMutablePointer<CChar>?, _ size: Int, _ count: Int, _ context: UnsafeMutableRawPointer?
 ) -> Int {

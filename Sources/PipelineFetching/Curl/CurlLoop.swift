@@ -12,9 +12,9 @@ final class CurlLoop: @unchecked Sendable {
     private struct Inbox {
         var arrivals: [Transfer] = []
         var cancellations: [Transfer] = []
-        /// Transfers with a raised priority.
+        /// The transfers whose priority has been raised.
         var raises: [Transfer] = []
-        /// Outcomes of writes.
+        /// The outcomes of writes.
         var written: [(Transfer, BodyCollector.Written)] = []
         var isStopping = false
     }
@@ -40,7 +40,7 @@ final class CurlLoop: @unchecked Sendable {
     /// The interval at which limits are checked while transfers run.
     private static let tickMilliseconds: Int32 = 50
 
-    /// Starts the thread; returns nil if libcurl or the system cannot.
+    /// Starts the thread. Returns nil if libcurl or the system cannot start.
     static func start(_ configuration: FetchConfiguration) -> CurlLoop? {
         // Runs once per process, before any handle exists and only on the first fetch, because it takes 5 ms.
         guard globalState == CURLE_OK, let sockets = SocketWatch(), let multi = curl_multi_init() else { return nil }
@@ -50,7 +50,7 @@ final class CurlLoop: @unchecked Sendable {
         return loop
     }
 
-    /// The library's version, such as `libcurl/7.88.1 OpenSSL/3.0.19 …`; nil if the library is missing.
+    /// The library's version, such as `libcurl/7.88.1 OpenSSL/3.0.19 …`, or nil if the library is missing.
     static var version: String? { globalState == CURLE_OK ? String(cString: curl_version()) : nil }
 
     private static let globalState: CURLcode = {
@@ -59,9 +59,9 @@ final class CurlLoop: @unchecked Sendable {
     }()
 
     /// Makes glibc keep freed memory for the next bodies. Bodies are allocated on this thread and freed on others. By
-    /// default, glibc returns the free top of a heap to the system from 128 kB on and has to request it again, which
-    /// costs a tenth of a small fetch. glibc keeps up to twice the size of the largest mapped chunk ever freed
-    /// (mallopt(3), `M_MMAP_THRESHOLD`), so this function frees one such chunk in advance.
+    /// default, glibc returns the free top of a heap to the system once it reaches 128 kB, and then has to request
+    /// memory again, which costs a tenth of a small fetch. glibc keeps up to twice the size of the largest mapped chunk
+    /// ever freed (mallopt(3), `M_MMAP_THRESHOLD`), so this function frees one such chunk in advance.
     private static func keepFreedMemory() {
         guard let piece = malloc(2 << 20) else { return }
         // Touch the memory. Otherwise the compiler would remove both calls.
@@ -109,8 +109,8 @@ final class CurlLoop: @unchecked Sendable {
         wake()
     }
 
-    /// Raises the priority of a waiting transfer to at least `priority`. Does not wake the loop: the priority matters
-    /// only when a slot becomes free.
+    /// Raises the priority of a waiting transfer to at least `priority`. Does not wake the loop, because the priority
+    /// matters only when a slot becomes free.
     func raise(_ transfer: Transfer, to priority: UInt8) {
         transfer.raise(to: priority)
         inbox.withLock { $0.raises.append(transfer) }
@@ -209,8 +209,8 @@ final class CurlLoop: @unchecked Sendable {
         ended.removeAll(keepingCapacity: true)
     }
 
-    /// Begins the transfers that may begin. Returns the seconds until the rate limit lets the next transfer begin; nil
-    /// if no transfer is waiting for the rate limit.
+    /// Begins the transfers that may begin. Returns the seconds until the rate limit lets the next transfer begin, or
+    /// nil if no transfer is waiting for the rate limit.
     @discardableResult private func admit() -> Double? {
         guard admission.waitingCount > 0 else { return nil }
         let now = SystemClock.monotonic.seconds
@@ -376,6 +376,6 @@ final class CurlLoop: @unchecked Sendable {
 
 /// The library that performs transfers.
 package enum FetchLibrary {
-    /// The library's version, such as `libcurl/7.88.1 OpenSSL/3.0.19 …`; nil if the library is missing.
+    /// The library's version, such as `libcurl/7.88.1 OpenSSL/3.0.19 …`, or nil if the library is missing.
     package static var version: String? { CurlLoop.version }
 }

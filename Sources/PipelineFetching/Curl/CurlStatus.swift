@@ -2,7 +2,8 @@ import CCurl
 import Glibc
 
 extension FetchError {
-    /// Translates libcurl's status for a transfer; nil for success. All interpretation of status codes happens here.
+    /// Translates libcurl's status for a transfer. Returns nil if the transfer succeeded. All interpretation of status
+    /// codes happens here.
     init?(_ status: CURLcode, _ transfer: Transfer, handle: UnsafeMutableRawPointer) {
         guard status != CURLE_OK else { return nil }
         let url = transfer.request.url
@@ -70,7 +71,7 @@ extension FetchError {
 }
 
 extension Transfer {
-    /// The hint for a connection error if the environment names a proxy; otherwise empty.
+    /// The hint for a connection error if the environment names a proxy. Otherwise empty.
     var proxyNote: String {
         guard configuration.proxy == nil, configuration.unixSocket == nil else { return "" }
         let names = [request.url.scheme + "_proxy", "all_proxy"].flatMap { [$0, $0.uppercased()] }

@@ -119,8 +119,8 @@ package final class CurlTransport: Transport {
         fields.filter { !["authorization", "cookie", "proxy-authorization"].contains($0.name.lowercased()) }
     }
 
-    /// Performs one request. Returns the response and the seconds from leaving the queue to the response, including the
-    /// time that the program's hook took.
+    /// Performs one request. Returns the response and the time from leaving the queue to the response, in seconds. The
+    /// time includes the time that the program's hook took.
     private func hop(
         of request: FetchRequest, _ followed: FollowedRedirects, totalSeconds: Double,
         onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?

@@ -6,10 +6,10 @@ public import PipelineSupport
 public struct FetchProxy: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     private let url: SourceURL
 
-    /// Parses the URL of a proxy. User and password are percent-encoded.
+    /// Parses the URL of a proxy. The user and the password are percent-encoded.
     ///
-    /// - Throws: `InvalidSetting` for a scheme other than http, and for a URL with a path, query or fragment. The
-    ///   message omits the URL, because the URL may contain a password.
+    /// - Throws: `InvalidSetting` if the scheme is not http, or if the URL has a path, query or fragment. The message
+    ///   omits the URL, because the URL may contain a password.
     public init(_ text: String) throws(InvalidSetting) {
         guard let url = try? SourceURL(text), url.scheme == "http", url.target == "/", !text.contains("#") else {
             throw InvalidSetting("expected http://[USER:PASSWORD@]HOST[:PORT], user and password percent-encoded")
@@ -17,13 +17,13 @@ public struct FetchProxy: Sendable, Hashable, CustomStringConvertible, CustomRef
         self.url = url
     }
 
-    /// The URL `http://HOST:PORT`, without user and password.
+    /// The URL `http://HOST:PORT`, without the user and password.
     public var description: String { "http://\(url.host):\(url.port)" }
 
-    /// An empty mirror, so that dumps omit user and password.
+    /// An empty mirror, so that dumps omit the user and password.
     public var customMirror: Mirror { Mirror(self, children: []) }
 
-    /// The user and password for the `Basic` scheme (RFC 7617); nil if the URL has no userinfo.
+    /// The user and password for the `Basic` scheme (RFC 7617), or nil if the URL has no userinfo.
     var credentials: (user: String, password: String)? {
         guard let parts = url.userinfo?.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false) else {
             return nil

@@ -40,8 +40,8 @@ package struct TransportHooks: Sendable {
     package init() {}
 }
 
-/// The settings shared by all transfers of a transport. A class, because the settings contain many strings and arrays
-/// that would otherwise be copied.
+/// The settings shared by all transfers of a transport. This is a class because the settings contain many strings and
+/// arrays that would otherwise be copied.
 final class TransferSettings: Sendable {
     let configuration: FetchConfiguration
     let addresses: AddressPolicy

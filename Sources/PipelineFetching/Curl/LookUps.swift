@@ -1,7 +1,7 @@
 /// Limits the number of abandoned name look-ups.
 ///
-/// libcurl starts a thread for each look-up. The thread and a few descriptors remain until the C library gives up too:
-/// after 10 s with one name server, and after 30 s with three (resolv.conf(5)).
+/// libcurl starts a thread for each look-up. The thread and a few descriptors remain until the C library also gives up,
+/// which takes 10 s with one name server and 30 s with three (resolv.conf(5)).
 ///
 /// Used on the loop's thread only.
 final class LookUps {
@@ -13,7 +13,7 @@ final class LookUps {
 
     private var givenUp: [(domain: Substring, until: Double)] = []
 
-    /// Returns why a look-up of the host may not begin now; nil if it may.
+    /// Returns why a look-up of the host may not begin now, or nil if it may.
     func refusal(of host: String, now: Double) -> String? {
         givenUp.removeAll { $0.until <= now }
         guard givenUp.count >= Self.domainLimit else { return nil }

@@ -14,7 +14,7 @@ final class PartialResponse: Sendable {
     /// The part of the body that has arrived.
     let body: BodyCollector
 
-    /// Creates the beginning of a 200 response. Returns nil if it cannot be completed: it needs a strong `ETag`, a
+    /// Creates the beginning of a 200 response. Returns nil if it cannot be completed. It needs a strong `ETag`, a
     /// known length and part of the body, and no `Accept-Ranges: none`.
     init?(url: SourceURL, fields: [HeaderField], total: Int?, body: BodyCollector) {
         let tags = fields.values(of: "etag")
@@ -34,7 +34,7 @@ final class PartialResponse: Sendable {
         [HeaderField("Range", "bytes=\(body.count)-"), HeaderField("If-Range", tag)]
     }
 
-    /// Returns why a 206 response does not continue this response; nil if it does.
+    /// Returns why a 206 response does not continue this response, or nil if it does.
     func mismatch(_ fields: [HeaderField]) -> String? {
         if let new = fields.first("etag"), new != tag { return "its ETag differs" }
         let ranges = fields.values(of: "content-range")
@@ -67,7 +67,7 @@ struct ContentRange: Sendable, Hashable {
     let last: Int
     let total: Int
 
-    /// Parses a value; nil if the unit is not bytes, the total is unknown or the value is malformed.
+    /// Parses a value. Returns nil if the unit is not bytes, the total is unknown or the value is malformed.
     init?(_ text: String) {
         guard text.lowercased().hasPrefix("bytes ") else { return nil }
         let parts = text.dropFirst(6).split(separator: "/", omittingEmptySubsequences: false)
@@ -97,7 +97,7 @@ struct InterruptedParts {
     /// The maximum number of parts, each with up to `maxBytesInMemory` in memory.
     static let limit = 8
 
-    /// The parts by request, reduced to what determines the response.
+    /// The parts, by the properties of their request that determine the response.
     private var parts: [FetchRequest: Part] = [:]
 
     var count: Int { parts.count }

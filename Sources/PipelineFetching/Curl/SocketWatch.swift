@@ -22,7 +22,7 @@ final class SocketWatch {
         var bits: Int32
     }
 
-    /// Creates a watch; returns nil if no descriptors are left.
+    /// Creates a watch. Returns nil if no descriptors are left.
     init?() {
         var ends: [Int32] = [-1, -1]
         let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)

@@ -19,18 +19,19 @@ final class Transfer: @unchecked Sendable {
     let request: FetchRequest
     let settings: TransferSettings
     var configuration: FetchConfiguration { settings.configuration }
-    /// Scheme, host and port. Slots and the rate limit apply per origin.
+    /// The scheme, host and port. Slots and the rate limit apply per origin.
     let origin: String
-    /// The address in the URL; nil if the URL names a host.
+    /// The address in the URL, or nil if the URL names a host.
     let address: IPAddress?
     /// Whether the transfer goes through the proxy. Transfers to link-local addresses, where clouds serve credentials,
-    /// do not.
+    /// bypass the proxy.
     let usesProxy: Bool
     /// Called with the address of a new or reused connection. Returns false if the transfer must wait.
     var joins: (IPAddress) -> Bool = { _ in true }
     /// Whether the network of the last address has reached its limit. The transfer then goes back to the queue.
     private(set) var mustWait = false
-    /// Set from any thread. A transfer can be cancelled before it is submitted.
+    /// Whether the transfer has been cancelled. Set from any thread. A transfer can be cancelled before it is
+    /// submitted.
     let isCancelled = Atomic(false)
     private let outcome = Mutex(Outcome.open)
     private let priority = Atomic<UInt8>(0)
@@ -41,7 +42,7 @@ final class Transfer: @unchecked Sendable {
     /// be connected.
     private(set) var refused: [IPAddress] = []
 
-    /// Seconds from start to end; valid once there is a result.
+    /// The number of seconds from start to end. Valid once there is a result.
     private(set) var elapsed = 0.0
 
     private var startedAt = 0.0
@@ -49,7 +50,7 @@ final class Transfer: @unchecked Sendable {
     private var headAt: Double?
     private var windowStart = 0.0
     private var windowBytes = 0
-    /// Bytes received since the start, including response headers and body.
+    /// The number of bytes received since the start, including response headers and body.
     private(set) var received = 0
     private var requestTime = 0.0
     private var responseTime = 0.0
@@ -186,10 +187,11 @@ final class Transfer: @unchecked Sendable {
                 responseTime: responseTime))
     }
 
-    /// Returns the seconds since the connection was established; nil before that.
+    /// Returns the seconds since the connection was established, or nil before that.
     func waited(now: Double) -> Double? { connectedAt.map { now - $0 } }
 
-    /// Whether a connection to any address is allowed: the caller trusts the host, or the operator chose the peer.
+    /// Whether a connection to any address is allowed, because the caller trusts the host or the operator chose the
+    /// peer.
     var isAdmitted: Bool { request.isTrusted || usesProxy || configuration.unixSocket != nil }
 
     /// Returns whether a connection to the address is allowed. Records a refusal for the error message.
@@ -220,7 +222,7 @@ final class Transfer: @unchecked Sendable {
         return true
     }
 
-    /// Returns the error for a limit that is exceeded at `now` (monotonic seconds); nil if no limit is exceeded.
+    /// Returns the error for a limit that is exceeded at `now` (monotonic seconds), or nil if no limit is exceeded.
     ///
     /// - Parameter sending: the number of request body bytes sent, and whether more bytes are in flight.
     func overdue(
@@ -299,7 +301,7 @@ final class Transfer: @unchecked Sendable {
         return receive(field: bytes)
     }
 
-    /// Returns the status of `HTTP/1.1 200 OK`; 0 if the status does not have three digits.
+    /// Returns the status of `HTTP/1.1 200 OK`, or 0 if the status does not have three digits.
     private static func status(_ line: UnsafeRawBufferPointer) -> Int {
         guard var index = line.firstIndex(of: 0x20) else { return 0 }
         while index < line.count, line[index] == 0x20 { index += 1 }
@@ -355,7 +357,7 @@ final class Transfer: @unchecked Sendable {
                     .protocolViolation, "the origin sent more than \(FetchConfiguration.interimLimit) interim responses"
                 )
             }
-            // A 100 response concerns this connection only (RFC 9110 §15.2.1).
+            // A 100 response concerns only this connection (RFC 9110 §15.2.1).
             if status != 100 { request.onInterim?.report(status, fields.endToEnd()) }
             return true
         }

@@ -9,7 +9,7 @@ import PipelineSupport
 ///    an address, the origin counts as a network.
 /// 2. A transfer begins if fewer than `slots` transfers are receiving. Slow transfers do not count. A transfer is slow
 ///    if it received less than ten times the stall rate in one second, whether it is connecting, waiting for the
-///    response header or receiving the body. A transfer that speeds up counts again, even if more than `slots`
+///    response header or receiving the body. A slow transfer that speeds up counts again, even if more than `slots`
 ///    transfers then count, because it cannot be interrupted.
 /// 3. The first transfer of an origin without transfers in progress begins after `graceSeconds` even if all slots are
 ///    taken. Further transfers of a quick origin also begin if fewer than `slots` transfers are younger than one
@@ -26,8 +26,8 @@ struct TransferAdmission<Transfer>: ~Copyable {
     /// The result of a search for the next transfer.
     enum Next {
         case begin(Transfer)
-        /// No transfer may begin now. The value is the number of seconds until the rate limit lets a transfer begin;
-        /// nil if no transfer is waiting for the rate limit alone.
+        /// No transfer may begin now. The value is the number of seconds until the rate limit lets a transfer begin, or
+        /// nil if no transfer is waiting only for the rate limit.
         case wait(seconds: Double?)
     }
 
@@ -49,7 +49,7 @@ struct TransferAdmission<Transfer>: ~Copyable {
     private final class Origin {
         let name: String
         let number: UInt64
-        /// The network of the origin's addresses; nil until it is known.
+        /// The network of the origin's addresses, or nil until it is known.
         var network: IPAddress?
         var waiting = UrgencyQueue<Waiting>(oldestEvery: 1)
         var underWay = 0
@@ -118,7 +118,7 @@ struct TransferAdmission<Transfer>: ~Copyable {
     let limit: Int
     /// The maximum number of transfers in progress per network.
     var networkLimit: Int { max(1, limit / 4) }
-    /// The maximum number of transfers in progress for a transfer that is not the first of its origin.
+    /// The maximum number of transfers in progress if the next transfer is not the first of its origin.
     private var commonLimit: Int { slots + (limit - slots) / 2 }
 
     /// The length of a window. A window ends early once it has received as many bytes as a quick transfer receives in
@@ -145,10 +145,11 @@ struct TransferAdmission<Transfer>: ~Copyable {
     // MARK: Waiting
 
     /// - Parameters:
-    ///   - id: identifies the transfer in other calls. IDs ascend: the transfer with the lower ID came first.
-    ///   - address: the address in the URL; nil if the URL names a host.
+    ///   - id: identifies the transfer in other calls. IDs ascend, so the transfer with the lower ID came first.
+    ///   - address: the address in the URL, or nil if the URL names a host.
     ///   - priority: a higher number is more urgent.
-    ///   - mayGiveWay: false for requests that may change state, because a client cannot repeat them.
+    ///   - mayGiveWay: whether the transfer may be stopped for another. False if the request may change state, because
+    ///     a client cannot repeat it.
     mutating func add(
         _ transfer: Transfer, id: UInt64, origin name: String, address: IPAddress? = nil, priority: UInt8,
         mayGiveWay: Bool = true, now: Double
@@ -179,7 +180,7 @@ struct TransferAdmission<Transfer>: ~Copyable {
         update(origin)
     }
 
-    /// Removes a waiting transfer; returns false if the transfer is not waiting.
+    /// Removes a waiting transfer. Returns false if the transfer is not waiting.
     mutating func remove(_ id: UInt64) -> Bool {
         guard let origin = waiting.removeValue(forKey: id) else { return false }
         _ = origin.waiting.remove(id: id)
@@ -245,10 +246,10 @@ struct TransferAdmission<Transfer>: ~Copyable {
 
     /// Removes the next transfer from the queue and counts it as in progress until `end`.
     ///
-    /// With a free slot, transfers rank first by priority, then by the number of transfers that their origin has in
-    /// progress, then by the last turn of their origin, so that no long queue monopolizes the slots, and finally by
-    /// age. Every eighth turn goes to the oldest transfer. Without a free slot, the origin that has waited longest is
-    /// next.
+    /// If a slot is free, transfers rank first by priority, then by the number of transfers that their origin has in
+    /// progress. The next criterion is the last turn of their origin, so that no long queue monopolizes the slots. The
+    /// last criterion is age. Every eighth turn goes to the oldest transfer. If no slot is free, the origin that has
+    /// waited longest is next.
     mutating func next(now: Double) -> Next {
         guard !waiting.isEmpty else { return .wait(seconds: nil) }
         while let due = delayed.first, due.key <= now, let origin = numbered[due.id] {
@@ -343,7 +344,7 @@ struct TransferAdmission<Transfer>: ~Copyable {
     /// Records the bytes that a transfer in progress has received, which determine whether the transfer is slow. Called
     /// a few times per second.
     ///
-    /// - Parameter received: bytes since the transfer began, including response headers and body.
+    /// - Parameter received: the number of bytes since the transfer began, including response headers and body.
     mutating func note(_ id: UInt64, received: Int, now: Double) {
         guard var transfer = underWay[id] else { return }
         if !transfer.isLingering, now - transfer.began >= Self.windowSeconds {
@@ -365,7 +366,7 @@ struct TransferAdmission<Transfer>: ~Copyable {
         underWay[id] = transfer
     }
 
-    /// Returns the transfer that must end now so that another can begin, and the seconds for which it has been slow;
+    /// Returns the transfer that must end now so that another can begin, and the seconds for which it has been slow, or
     /// nil if no transfer must end.
     mutating func givingWay(now: Double) -> (id: UInt64, seconds: Double)? {
         guard underWay.count >= limit, claimant(isFirst: true, now: now) != nil else { return nil }

@@ -6,7 +6,7 @@ package import PipelineSupport
 package struct FileTransport: Transport {
     private let byteLimit: Int
     private let threads: OwnedThreads
-    /// The folder that contains the files; nil if URLs contain absolute paths.
+    /// The folder that contains the files, or nil if URLs contain absolute paths.
     package var folder: OpenFolder?
     /// The folders that must contain all files with absolute paths. If nil, files may be anywhere.
     package var bounds: [OpenFolder]?
@@ -25,7 +25,7 @@ package struct FileTransport: Transport {
         try await threads.result { () throws(FetchError) in try answer(request) }
     }
 
-    /// Returns the response directly; blocks.
+    /// Returns the response directly. Blocks.
     package func answer(_ request: FetchRequest) throws(FetchError) -> FetchedResponse {
         let file: LocalFile
         do throws(LocalFile.Failure) { file = try open(request.url.path, request.maxBytes ?? byteLimit) } catch {
@@ -41,8 +41,8 @@ package struct FileTransport: Transport {
                 HeaderField("Cache-Control", folder == nil ? "no-cache" : "no-cache, max-age=0"),
             ])
         if folder != nil {
-            // With `Last-Modified` alone, caches would estimate a lifetime. The date must not be in the future (RFC
-            // 9110 §8.8.2.1).
+            // If `Last-Modified` were the only such field, caches would estimate a lifetime. The date must not be in
+            // the future (RFC 9110 §8.8.2.1).
             let modified = max(0, min(file.modified, Int(response.responseTime)))
             response.fields.append(HeaderField("Last-Modified", HTTPDate.text(unixSeconds: modified)))
         }

@@ -20,7 +20,7 @@ package struct FolderRule: Sendable, Hashable {
         "@eadir", "#recycle", "$recycle.bin", ".thumbnails", "node_modules", "__macosx",
     ]
 
-    /// Returns why a file or folder is left out; nil if it is included.
+    /// Returns why a file or folder is left out, or nil if it is included.
     ///
     /// - Parameter path: the path relative to the folder that is read. Its last component is `name`.
     package func reason(toLeaveOut name: String, at path: String) -> Reason? {
@@ -36,8 +36,8 @@ package struct FolderRule: Sendable, Hashable {
         return isExcluded ? .excluded : nil
     }
 
-    /// Returns why a path is left out: the reason for its first component that is left out. nil if all components are
-    /// included.
+    /// Returns why a path is left out, which is the reason for its first component that is left out. Returns nil if all
+    /// components are included.
     package func reason(toLeaveOut path: String) -> Reason? {
         var end = path.utf8.startIndex
         for component in path.utf8.split(separator: UInt8(ascii: "/")) {

@@ -14,7 +14,7 @@ package final class LocalFile: Sendable {
     /// The content of the open file.
     package let body: SpooledBody
     private let path: String
-    /// Device, inode, size, modification time and status-change time.
+    /// The device, inode, size, modification time and status-change time.
     package let identity: String
     /// The time of the last modification in Unix seconds.
     let modified: Int

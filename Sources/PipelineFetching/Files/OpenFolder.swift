@@ -18,9 +18,9 @@ package final class OpenFolder: Sendable, Hashable {
 
     /// The result of the last use of the path.
     private struct State {
-        /// The open folder; nil if the path does not exist.
+        /// The open folder, or nil if the path does not exist.
         var root: Root?
-        /// Why the folder cannot be opened; nil once the reason has been logged.
+        /// Why the folder cannot be opened, or nil once the reason has been logged.
         var notice: String?
     }
 
@@ -114,7 +114,8 @@ package final class OpenFolder: Sendable, Hashable {
         path.split(separator: "/", omittingEmptySubsequences: false).map { SourceURL.percentDecoded(String($0)) }
     }
 
-    /// Returns the segments of an absolute path within the folder; nil for other paths. Links are not resolved.
+    /// Returns the segments of an absolute path within the folder. Returns nil if the path is outside the folder. Links
+    /// are not resolved.
     private func segments(ofAbsolute path: String) -> [[UInt8]]? {
         let folder = absolutePath(self.path).pathParts.map { Array($0.utf8) }
         let path = absolutePath(path).pathParts.map { Array($0.utf8) }
@@ -173,8 +174,8 @@ package final class OpenFolder: Sendable, Hashable {
         }
     }
 
-    /// Returns the first files and folders of a folder after the name `after`, in natural order, without links and
-    /// names that `FolderRule` leaves out. Reads the folder as a stream, and holds no more than `most` names.
+    /// Returns the first files and folders of a folder after the name `after`, in natural order. Omits links and names
+    /// that `FolderRule` leaves out. Reads the folder as a stream, and holds no more than `most` names.
     package func entries(
         of path: String, after: [UInt8], most: Int
     ) throws(LocalFile.Failure) -> (entries: [Entry], isAll: Bool) {
@@ -210,7 +211,7 @@ package final class OpenFolder: Sendable, Hashable {
         return FolderRule().reason(toLeaveOut: name, at: name) != nil
     }
 
-    /// Returns whether an entry is a folder; nil if it is neither a regular file nor a folder.
+    /// Returns whether an entry is a folder, or nil if it is neither a regular file nor a folder.
     private static func isFolder(_ type: Int, _ name: UnsafeRawBufferPointer, in folder: Int32) -> Bool? {
         if type != Int(DT_UNKNOWN) { return type == Int(DT_DIR) ? true : type == Int(DT_REG) ? false : nil }
         var status = stat()
@@ -254,7 +255,7 @@ package final class OpenFolder: Sendable, Hashable {
         }
     }
 
-    /// - Parameter reason: the reason for the log; nil if the file simply does not exist.
+    /// - Parameter reason: the reason for the log, or nil if the file simply does not exist.
     private func missing(_ path: String, _ reason: String?) -> LocalFile.Failure {
         let source = name + ":" + path
         return LocalFile.Failure(

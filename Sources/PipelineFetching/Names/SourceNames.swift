@@ -26,8 +26,8 @@ package struct SourceNames: Sendable {
         return prefix.contains("?") ? ([name], [prefix]) : ([], [prefix, name])
     }
 
-    /// Returns the name of a URL: its normal form without the ignored query parameters, at the origin that `aliasOf`
-    /// names, if any.
+    /// Returns the name of a URL. The name is the URL in normalized form, without the ignored query parameters, and
+    /// with the origin that `aliasOf` names, if any.
     package func name(of url: SourceURL) -> String {
         guard !rules.isEmpty, !url.host.isEmpty, let own = rules[HostOrigin(url)] else { return url.normalized }
         let ignored = own.ignoredQuery + (own.alias.flatMap { rules[$0] }?.ignoredQuery ?? [])

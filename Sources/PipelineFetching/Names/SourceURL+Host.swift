@@ -2,7 +2,8 @@ import HTTPCaching
 import PipelineSupport
 
 extension SourceURL {
-    /// The network for limits before the host is resolved: the /24 or /48 of an address, or the host.
+    /// The network to which limits apply before the host is resolved. It is the /24 or /48 of an address, or the host
+    /// name.
     package var network: String {
         AddressPolicy.named(self).first?.network.description ?? (host.isEmpty ? origin : host)
     }
@@ -112,8 +113,8 @@ extension SourceURL {
         return .address(.v4(UInt32(truncatingIfNeeded: value)))
     }
 
-    /// Parses one number of an IPv4 address: hexadecimal after `0x`, octal after `0`, otherwise decimal; nil if it is
-    /// not a number.
+    /// Parses one number of an IPv4 address: hexadecimal after `0x`, octal after `0`, and decimal otherwise. Returns
+    /// nil if it is not a number.
     private static func number(_ part: Substring) -> UInt64? {
         let lower = FieldLines.lowercased(String(part))
         guard let first = lower.utf8.first, first.isDigit, lower.utf8.count <= 20 else { return nil }

@@ -39,7 +39,8 @@ extension SourceURL {
         let bytes = Array(text.utf8)
         var (shown, at) = ([UInt8](), 0)
         func isOutside(_ index: Int) -> Bool { bytes[index] <= 0x20 || "\"<>\\`".utf8.contains(bytes[index]) }
-        /// Returns the length of one of these characters, plain or encoded; nil for other characters.
+        /// Returns the length of one of these characters, plain or encoded. Returns nil if there is a different
+        /// character.
         func length(of marks: String, at index: Int) -> Int? {
             guard index < bytes.count else { return nil }
             if marks.utf8.contains(bytes[index]) { return 1 }

@@ -93,7 +93,7 @@ extension SourceURL {
 }
 
 extension Substring.UTF8View {
-    /// Returns the index after the first occurrence of `text`; nil if it does not occur.
+    /// Returns the index after the first occurrence of `text`, or nil if it does not occur.
     package func end(of text: String) -> Index? {
         let wanted = Array(text.utf8)
         var index = startIndex

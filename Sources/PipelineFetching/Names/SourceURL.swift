@@ -9,7 +9,7 @@ import PipelineSupport
 
 /// The URL of a source in normal form: an http or https URL, or a name for a transport of another scheme.
 public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
-    /// A single reference, because URLs are copied often and contain many strings.
+    /// The parts behind a single reference, because URLs are copied often and contain many strings.
     private let parts: Parts
 
     private final class Parts: Sendable {
@@ -46,15 +46,15 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
 
     /// The scheme in lower case.
     public var scheme: String { parts.scheme }
-    /// The host name or address in lower case; empty if the scheme has no host. An IPv6 address has no brackets, and an
-    /// IPv4 address is always in dotted decimal.
+    /// The host name or address in lower case, or an empty string if the scheme has no host. An IPv6 address has no
+    /// brackets, and an IPv4 address is always in dotted decimal.
     public var host: String { parts.host }
-    /// The port; the scheme's default port if the URL has none.
+    /// The port, or the scheme's default port if the URL has none.
     package var port: Int { parts.port }
     /// The normalized path, which begins with `/`, if there is a host. Otherwise, the unchanged text after the scheme's
     /// colon.
     public var path: String { parts.path }
-    /// The unchanged text after `?`; nil if the URL does not contain `?`.
+    /// The unchanged text after `?`, or nil if the URL does not contain `?`.
     public var query: String? { parts.query }
     /// The percent-encoded credentials in the URL. They are never part of `normalized`.
     package var userinfo: String? { parts.userinfo }
@@ -62,10 +62,10 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     /// The length of the longest accepted URL in bytes (RFC 9110 §4.1 recommends at least 8,000).
     static let longest = 8192
 
-    /// Scheme, host and any non-default port. Requests to one origin share credentials and connections.
+    /// The scheme, host and any non-default port. Requests to one origin share credentials and connections.
     package var origin: String { parts.origin }
 
-    /// The URL in normal form, without credentials and fragment. This is the identity of the source.
+    /// The URL in normalized form, without credentials or a fragment. This is the identity of the source.
     public var normalized: String { parts.normalized }
 
     public static func == (a: SourceURL, b: SourceURL) -> Bool {
@@ -74,16 +74,16 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
 
     public func hash(into hasher: inout Hasher) { hasher.combine(normalized) }
 
-    /// The URL for messages and logs, without credentials and signatures.
+    /// The URL for messages and logs, without credentials or signatures.
     package var redacted: String { Self.hidingSecrets(normalized) }
 
-    /// The URL for messages, without credentials and signatures.
+    /// The URL for messages, without credentials or signatures.
     public var description: String { redacted }
 
     /// The path and query.
     var target: String { query.map { "\(path)?\($0)" } ?? path }
 
-    /// The `Authorization` field for credentials in the URL (RFC 7617); nil if the URL has no credentials.
+    /// The `Authorization` field for credentials in the URL (RFC 7617), or nil if the URL has no credentials.
     package var authorization: HeaderField? {
         guard let userinfo else { return nil }
         let decoded = Self.percentDecoded(userinfo.contains(":") ? userinfo : userinfo + ":")
@@ -92,7 +92,8 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
 
     /// Parses an absolute http or https URL.
     ///
-    /// - Throws: `SourceError` for other schemes, malformed hosts and ports, control characters and overlong URLs.
+    /// - Throws: `SourceError` if the scheme is different, the host or port is malformed, or the URL is too long or
+    ///   contains control characters.
     package init(_ text: String) throws(SourceError) {
         guard text.utf8.count <= Self.longest else {
             throw SourceError(
@@ -113,7 +114,7 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         guard scheme == "http" || scheme == "https" else {
             throw SourceError(.unsupportedScheme, text, "only http and https are fetched, not `\(scheme)`")
         }
-        // Search byte by byte: the delimiters are ASCII, and searching for characters is slower.
+        // Search byte by byte, because the delimiters are ASCII and searching for characters is slower.
         var rest = text[text.utf8.index(colon, offsetBy: 3)...]
         if let hash = rest.utf8.firstIndex(of: UInt8(ascii: "#")) { rest = rest[..<hash] }
         let end = rest.utf8.firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? rest.endIndex

@@ -1,6 +1,6 @@
 // The addresses that a fetch may connect to. The decision depends on the connected address, not on the name or spelling
 // in the URL. An address is refused if it is not globally reachable according to the IANA special-purpose registries
-// (RFC 6890). An IPv6 address that embeds such an IPv4 address is refused too, because a translator on the way would
+// (RFC 6890). An IPv6 address that embeds such an IPv4 address is also refused, because a translator on the way would
 // connect to the IPv4 address.
 
 /// The class of an address: public, or the reason why it is not on the public internet.
@@ -15,7 +15,7 @@ package enum AddressClass: String, Sendable, Hashable {
     case `private`
     /// Link-local: `169.254.0.0/16`, where clouds serve metadata, and `fe80::/10`.
     case linkLocal = "link-local"
-    /// Shared by a carrier's customers: `100.64.0.0/10`.
+    /// Shared by the customers of a carrier: `100.64.0.0/10`.
     case carrierGradeNAT = "carrier-grade NAT"
     /// Multicast: `224.0.0.0/4` and `ff00::/8`.
     case multicast
@@ -39,8 +39,8 @@ package struct AddressPolicy: Sendable, Hashable {
         }
     }
 
-    /// Returns the addresses that a URL names, as a literal or as `localhost`, if none of them may be connected to;
-    /// empty otherwise. Other names can be checked only after they are resolved.
+    /// Returns the addresses that a URL names, as a literal or as `localhost`, if none of them may be connected to.
+    /// Otherwise, returns an empty array. Other names can be checked only after they are resolved.
     package func refused(_ url: SourceURL) -> [IPAddress] {
         guard url.scheme.hasPrefix("http") else { return [] }
         let named = Self.named(url)
@@ -93,7 +93,7 @@ package struct AddressPolicy: Sendable, Hashable {
         return isAssigned ? .public : .reserved
     }
 
-    /// Returns the IPv4 address in `::ffff:a.b.c.d`; nil for other addresses.
+    /// Returns the IPv4 address in `::ffff:a.b.c.d`. Returns nil if the address has a different form.
     package static func mapped(_ address: IPAddress) -> IPAddress? {
         guard case .v6(0, let low) = address, low >> 32 == 0xFFFF else { return nil }
         return .v4(UInt32(truncatingIfNeeded: low))

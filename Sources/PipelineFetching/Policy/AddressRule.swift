@@ -2,7 +2,7 @@ public import PipelineSupport
 
 /// The addresses beyond public addresses that may be connected to (the `allowPrivateAddresses` setting).
 public struct AddressRule: Sendable, Hashable {
-    /// Allows public addresses only. This is the default, so that a URL from a client cannot reach this host or its
+    /// Allows only public addresses. This is the default, so that a URL from a client cannot reach this host or its
     /// network.
     public static let publicOnly = AddressRule(isAll: false)
     /// Allows every address.
@@ -13,10 +13,11 @@ public struct AddressRule: Sendable, Hashable {
 
     private init(isAll: Bool) { self.isAll = isAll }
 
-    /// Allows public addresses and these: `127.0.0.1`, `10.0.0.0/8`, `127.0.0.1:8080`, `10.0.0.0/8:8080`, `::1`,
-    /// `fd00::/8`, `[::1]:8080`, `[fd00::/8]:8080`. An entry without a port allows every port.
+    /// Allows public addresses and the given ones, such as `127.0.0.1`, `10.0.0.0/8`, `127.0.0.1:8080`,
+    /// `10.0.0.0/8:8080`, `::1`, `fd00::/8`, `[::1]:8080` or `[fd00::/8]:8080`. An entry without a port allows every
+    /// port.
     ///
-    /// - Throws: `InvalidSetting` for the first malformed entry.
+    /// - Throws: `InvalidSetting` if an entry is malformed. The error names the first such entry.
     public init(_ texts: [String]) throws(InvalidSetting) {
         isAll = false
         for text in texts {
@@ -33,10 +34,10 @@ public struct AddressRule: Sendable, Hashable {
     /// A block of addresses, optionally with one port.
     struct Entry: Sendable, Hashable, CustomStringConvertible {
         let block: AddressBlock
-        /// The only allowed port; nil allows every port.
+        /// The only allowed port, or nil if every port is allowed.
         let port: Int?
 
-        /// Parses an entry; nil if it is malformed.
+        /// Parses an entry. Returns nil if it is malformed.
         init?(_ text: String) {
             var blockText = Substring(text)
             var portText: Substring?

@@ -10,10 +10,11 @@ package struct HostFreshness: Sendable, Hashable {
         case noCache = "no-cache"
     }
 
-    /// The minimum freshness of a 200 response or an intermediate redirect, in seconds after its arrival. Default nil.
-    package var atLeast: Int?
-    /// The maximum freshness of a response, in seconds after its arrival. It takes precedence over `atLeast`. Default
+    /// The minimum freshness of a 200 response or an intermediate redirect, in seconds after its arrival. Defaults to
     /// nil.
+    package var atLeast: Int?
+    /// The maximum freshness of a response, in seconds after its arrival. It takes precedence over `atLeast`. Defaults
+    /// to nil.
     package var atMost: Int?
     /// The directives to ignore. A directive that names header fields still applies to those fields.
     package var ignored: Set<Directive> = []

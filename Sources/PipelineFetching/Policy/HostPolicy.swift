@@ -5,9 +5,9 @@ public import PipelineSupport
 /// Patterns are compared with URLs in normal form. Userinfo is never mistaken for the host. Letter case and a dot at
 /// the end of a name are ignored, addresses are compared as numbers, and names beyond ASCII exist only as punycode.
 public struct HostPolicy: Sendable, Hashable {
-    /// The allowed sources. Default empty: all sources.
+    /// The allowed sources. If empty, the default, all sources are allowed.
     package var allow: [HostPattern] = []
-    /// The refused sources, which take precedence over `allow`. Default: none.
+    /// The refused sources, which take precedence over `allow`. None by default.
     package var deny: [HostPattern] = []
 
     /// Creates a policy that allows every source.
@@ -16,15 +16,15 @@ public struct HostPolicy: Sendable, Hashable {
     /// Creates a policy from patterns: `[http://|https://]HOST[:PORT][/PATH]`, or `s3://BUCKET[/KEY]`.
     ///
     /// HOST is a name, an address, `*.example.org` (names below it), `.example.org` (the name itself and names below
-    /// it) or `*`. A pattern without a scheme matches any scheme except s3 (in `deny`, s3 too). A pattern without a
-    /// port matches any port. PATH matches itself and everything below it, in complete segments: `/img` matches `/img`
-    /// and `/img/a`, but not `/images`.
+    /// it) or `*`. A pattern without a scheme matches any scheme except s3. In `deny`, it also matches s3. A pattern
+    /// without a port matches any port. PATH matches itself and everything below it, in complete segments: `/img`
+    /// matches `/img` and `/img/a`, but not `/images`.
     ///
     /// - Parameters:
     ///   - allow: the allowed sources. If empty, all sources are allowed.
     ///   - deny: the refused sources, which take precedence over `allow`.
-    /// - Throws: `InvalidSetting` for other schemes, credentials, queries, wildcards in other places and malformed
-    ///   hosts.
+    /// - Throws: `InvalidSetting` if a pattern has a different scheme, credentials, a query, a wildcard in a different
+    ///   position, or a malformed host.
     public init(allow: [String] = [], deny: [String] = []) throws(InvalidSetting) {
         for text in allow { self.allow.append(try HostPattern(text)) }
         for text in deny { self.deny.append(try HostPattern(text)) }
@@ -35,7 +35,7 @@ public struct HostPolicy: Sendable, Hashable {
         self.deny = deny
     }
 
-    /// Returns why a URL is refused; nil if it is allowed, or has no host to check.
+    /// Returns why a URL is refused, or nil if it is allowed or has no host to check.
     package func refusal(of url: SourceURL) -> String? {
         if url.host.isEmpty { return nil }
         if let pattern = deny.first(where: { $0.matches(url, .anyReading) }) {
@@ -75,8 +75,8 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
 
     /// Parses a pattern.
     ///
-    /// - Throws: `InvalidSetting` for other schemes, credentials, queries, wildcards in other places and malformed
-    ///   hosts.
+    /// - Throws: `InvalidSetting` if a pattern has a different scheme, credentials, a query, a wildcard in a different
+    ///   position, or a malformed host.
     public init(_ text: String) throws(InvalidSetting) {
         description = text
         guard !text.contains("@"), !text.contains("?"), !text.contains("#"), !text.contains("\\") else {
@@ -119,7 +119,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         path = url.path == "/" ? nil : url.path
     }
 
-    /// The pattern as written, without its path; nil if it has no path.
+    /// The pattern as written, without its path, or nil if it has no path.
     package var withoutPath: String? {
         guard path != nil else { return nil }
         let start = description[...].utf8.end(of: "://") ?? description.startIndex
@@ -147,8 +147,8 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Returns the host in the form for comparison: without a dot at the end, and with an IPv4-mapped IPv6 address as
-    /// IPv4.
+    /// Returns the host in the form for comparison, which has no dot at the end. An IPv4-mapped IPv6 address becomes an
+    /// IPv4 address.
     static func canonical(_ host: String) -> String {
         let host = IPAddress.plain(host)
         return host.hasSuffix(".") ? String(host.dropLast()) : host

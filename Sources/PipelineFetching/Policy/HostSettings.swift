@@ -9,22 +9,24 @@ public import PipelineSupport
 public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     /// Header fields added to each request, unless the request has a field of the same name.
     public var fields: [HeaderField] = []
-    /// The value of `Authorization` for requests without one: `Bearer TOKEN` (RFC 6750), or any other scheme.
+    /// The value of `Authorization` for requests that have no such field. It is `Bearer TOKEN` (RFC 6750), or uses any
+    /// other scheme.
     public var authorization: String?
     /// The path of a PEM file with the certificate authorities to trust for this origin, instead of the general ones.
     public var authoritiesFile: String?
-    /// Whether to accept any certificate. A machine in the middle can then read and change everything. Default false.
+    /// Whether to accept any certificate. A machine in the middle can then read and change everything. Defaults to
+    /// false.
     public var isInsecure = false
 
     /// Whether requests carry the trace context (with most tracers, W3C `traceparent`), so that the origin's spans join
-    /// this program's traces. Default false, because third parties should not see trace IDs.
+    /// this program's traces. Defaults to false, because third parties should not see trace IDs.
     public var sendsTraceContext = false
     /// How long responses are fresh, regardless of the origin's header fields.
     package var freshness = HostFreshness()
     /// Query parameters that are sent, but are not part of the name under which records of a URL are stored. An entry
-    /// is a name, a prefix followed by `*`, or `*` for all parameters. Default: none.
+    /// is a name, a prefix followed by `*`, or `*` for all parameters. None by default.
     public var ignoredQuery: [String] = []
-    /// The origin that serves the same images. Records are stored under that origin's names. Default nil.
+    /// The origin that serves the same images. Records are stored under that origin's names. Defaults to nil.
     public var alias: HostOrigin?
 
     /// Creates empty settings.
@@ -35,22 +37,22 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
         authorization = "Basic " + Base64.text(Array("\(user):\(password)".utf8))
     }
 
-    /// The minimum freshness of a 200 response or an intermediate redirect, in whole seconds after its arrival. Default
-    /// nil: the origin's header fields decide.
+    /// The minimum freshness of a 200 response or an intermediate redirect, in whole seconds after its arrival. If nil,
+    /// the default, the origin's header fields decide.
     public var minFreshness: Duration? {
         get { freshness.atLeast.map { .seconds($0) } }
         set { freshness.atLeast = newValue.map { Int($0.components.seconds) } }
     }
 
     /// The maximum freshness of a response, in whole seconds after its arrival. It takes precedence over
-    /// `minFreshness`. Default nil: the origin's header fields decide.
+    /// `minFreshness`. If nil, the default, the origin's header fields decide.
     public var maxFreshness: Duration? {
         get { freshness.atMost.map { .seconds($0) } }
         set { freshness.atMost = newValue.map { Int($0.components.seconds) } }
     }
 
     /// The `Cache-Control` directives to ignore: `no-store`, `private` and `no-cache`. Other values have no effect, and
-    /// a directive that names header fields is not ignored. Default: none.
+    /// a directive that names header fields is not ignored. None by default.
     public var ignoredDirectives: Set<String> {
         get { Set(freshness.ignored.map(\.rawValue)) }
         set { freshness.ignored = Set(newValue.compactMap { HostFreshness.Directive(rawValue: $0) }) }
@@ -70,7 +72,7 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
     /// An empty mirror, so that dumps omit secrets.
     public var customMirror: Mirror { Mirror(self, children: []) }
 
-    /// The connection settings only, without header fields and credentials.
+    /// Only the connection settings, without header fields or credentials.
     var withoutFields: HostSettings {
         var settings = self
         settings.fields = []
@@ -97,7 +99,8 @@ public struct HostOrigin: Sendable, Hashable, CustomStringConvertible {
 
     /// Parses an origin.
     ///
-    /// - Throws: `InvalidSetting` for wildcards, paths, credentials, other schemes and malformed hosts.
+    /// - Throws: `InvalidSetting` if the text contains wildcards, a path, credentials, a different scheme or a
+    ///   malformed host.
     public init(_ text: String) throws(InvalidSetting) {
         let url: SourceURL
         do throws(SourceError) {

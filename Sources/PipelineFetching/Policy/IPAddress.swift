@@ -2,7 +2,7 @@ import Glibc
 import PipelineSupport
 
 package enum IPAddress: Sendable, Hashable, CustomStringConvertible {
-    /// An IPv4 address: four octets as one number, with the first octet highest.
+    /// An IPv4 address: four octets as one number, with the first octet as the most significant.
     case v4(UInt32)
     /// An IPv6 address: the upper and lower eight octets.
     case v6(UInt64, UInt64)
@@ -20,7 +20,8 @@ package enum IPAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Returns the IPv4 address of an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`), and any other text unchanged.
+    /// Returns the IPv4 address of an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`), and returns any other text
+    /// unchanged.
     ///
     /// A socket that listens on `[::]` reports the addresses of IPv4 clients in the mapped form.
     package static func plain(_ text: String) -> String {
@@ -28,7 +29,7 @@ package enum IPAddress: Sendable, Hashable, CustomStringConvertible {
         return AddressPolicy.mapped(address)?.description ?? text
     }
 
-    /// Returns the address in a socket address; nil if the family is neither IPv4 nor IPv6.
+    /// Returns the address in a socket address, or nil if the family is neither IPv4 nor IPv6.
     init?(_ address: UnsafePointer<sockaddr>) {
         let raw = UnsafeRawPointer(address)
         // Read by offset, because curl.h also declares `sockaddr`, and the declaration that provides `sa_family` varies
@@ -47,7 +48,7 @@ package enum IPAddress: Sendable, Hashable, CustomStringConvertible {
         self = .v6(UInt64(bigEndian: halves.0), UInt64(bigEndian: halves.1))
     }
 
-    /// Dotted decimal, or IPv6 text in RFC 5952 format.
+    /// The address in dotted decimal, or in RFC 5952 format if it is an IPv6 address.
     package var description: String {
         switch self {
         case .v4(let value):
@@ -73,7 +74,7 @@ package enum IPAddress: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// Returns the number of leading bits that two addresses of the same family share; nil if the families differ.
+    /// Returns the number of leading bits that two addresses of the same family share, or nil if the families differ.
     func commonPrefix(_ other: IPAddress) -> Int? {
         switch (self, other) {
         case (.v4(let a), .v4(let b)): (a ^ b).leadingZeroBitCount

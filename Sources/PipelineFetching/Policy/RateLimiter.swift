@@ -16,13 +16,13 @@ struct RateLimiter: Sendable {
     /// The maximum number of origins to remember. Beyond it, full buckets are dropped.
     static let mostOrigins = 4096
 
-    /// - Parameter rate: requests per second; 0 for no limit.
+    /// - Parameter rate: the maximum number of requests per second. If 0, there is no limit.
     init(rate: Double) {
         self.rate = rate
         capacity = max(1, rate)
     }
 
-    /// Returns the seconds until a request may be made; 0 if a token is available. Does not take the token.
+    /// Returns the seconds until a request may be made, or 0 if a token is available. Does not take the token.
     func wait(_ origin: String, now: Double) -> Double {
         guard rate > 0 else { return 0 }
         let tokens = bucket(origin, now: now).tokens

@@ -4,22 +4,22 @@ public import HTTPCaching
 public struct S3Configuration: Sendable, Hashable {
     /// How to reach one store or one bucket.
     public struct Store: Sendable, Hashable {
-        /// The endpoint `https://HOST[:PORT]`. Default nil: Amazon's endpoint for the region. An endpoint is trusted,
-        /// so it may have a private address.
+        /// The endpoint `https://HOST[:PORT]`. If nil, the default, Amazon's endpoint for the region is used. An
+        /// endpoint is trusted, so it may have a private address.
         public var endpoint: String?
-        /// The region. Default nil: `AWS_REGION`, or else `us-east-1`. If the store names a different region, the
-        /// request is repeated there once.
+        /// The region. If nil, the default, the region is that of `AWS_REGION`, or `us-east-1` if the variable is not
+        /// set. If the store names a different region, the request is repeated there once.
         public var region: String?
-        /// Whether the bucket is the first segment of the path instead of a part of the host name. Default nil: true if
-        /// `endpoint` is set.
+        /// Whether the bucket is the first segment of the path instead of a part of the host name. If nil, the default,
+        /// it is the first segment if `endpoint` is set.
         public var pathStyle: Bool?
-        /// How long an object without freshness fields is fresh, in whole seconds. Default nil: HTTP's heuristic
-        /// freshness.
+        /// How long an object without freshness fields is fresh, in whole seconds. If nil, the default, HTTP's
+        /// heuristic freshness applies.
         public var maxAge: Duration?
         /// Additional header fields for every request, which are signed, such as `x-amz-request-payer: requester` for
-        /// requester-pays buckets. Default nil: none.
+        /// requester-pays buckets. If nil, the default, there are none.
         public var fields: [HeaderField]?
-        /// The credentials. Default nil: the credentials in the environment.
+        /// The credentials. If nil, the default, the credentials in the environment are used.
         public var credentials: S3Credentials?
 
         public init() {}
@@ -29,8 +29,8 @@ public struct S3Configuration: Sendable, Hashable {
     public var store = Store()
     /// The settings for individual buckets by name. Values that an entry omits come from `store`.
     public var buckets: [String: Store] = [:]
-    /// Whether to request credentials from the instance metadata service (Amazon's IMDSv2). Default false, because the
-    /// request takes seconds on machines without such a service.
+    /// Whether to request credentials from the instance metadata service (Amazon's IMDSv2). Defaults to false, because
+    /// the request takes seconds on machines without such a service.
     public var asksInstance = false
 
     public init() {}
@@ -58,7 +58,7 @@ public struct S3Configuration: Sendable, Hashable {
 
 /// The credentials for a store.
 public enum S3Credentials: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
-    /// No credentials: the bucket is public.
+    /// No credentials, because the bucket is public.
     case anonymous
     /// An access key, with a session token if the key is temporary.
     case key(id: String, secret: String, token: String? = nil)
@@ -82,7 +82,7 @@ struct RequestSignature: Sendable, Hashable, CustomStringConvertible, CustomRefl
     var description: String { "signature of \(region)" }
     var customMirror: Mirror { Mirror(self, children: []) }
 
-    /// The SHA-256 of the body, which is signed too. Default nil: the request has no body.
+    /// The SHA-256 of the body, which is also signed. If nil, the default, the request has no body.
     var digest: String?
 
     /// Header fields that are signed with the others.

@@ -4,12 +4,13 @@ import PipelineSupport
 import Synchronization
 
 /// Finds credentials in the same places as Amazon's own tools: the environment, a profile in the shared files, the
-/// container's endpoint and the instance's endpoint. Credentials that expire are renewed five minutes before they do.
+/// container's endpoint and the instance's endpoint. Credentials that expire are renewed five minutes before they
+/// expire.
 actor S3CredentialChain {
     private struct Found {
         var signature: RequestSignature?
-        /// The expiry in Unix seconds; nil if the credentials do not expire. They are then read again after a while,
-        /// because files change.
+        /// The expiry in Unix seconds, or nil if the credentials do not expire. Such credentials are read again after a
+        /// while, because files change.
         var ends: Double?
         var foundAt: Double
     }
@@ -30,7 +31,7 @@ actor S3CredentialChain {
         region = environment("AWS_REGION") ?? environment("AWS_DEFAULT_REGION") ?? "us-east-1"
     }
 
-    /// Returns the data for a signature; nil if there are no credentials, as for public buckets.
+    /// Returns the data for a signature, or nil if there are no credentials, as for public buckets.
     func signature(_ given: S3Credentials?, region: String) async throws(FetchError) -> RequestSignature? {
         switch given {
         case .anonymous: return nil
@@ -204,7 +205,7 @@ actor S3CredentialChain {
             ends: text("Expiration").flatMap(seconds), foundAt: now)
     }
 
-    /// Parses `2026-11-26T15:00:00Z` to Unix seconds; nil for other formats.
+    /// Parses a time such as `2026-11-26T15:00:00Z` and returns Unix seconds. Returns nil if the format is different.
     static func seconds(_ text: String) -> Double? {
         let parts = text.split { !$0.isNumber }.prefix(6).compactMap { Int32($0) }
         guard parts.count == 6, text.hasSuffix("Z") else { return nil }

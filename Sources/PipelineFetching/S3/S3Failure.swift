@@ -2,7 +2,7 @@ import PipelineSupport
 
 /// The error in a store's XML response, and how to fix it.
 struct S3Failure: Sendable {
-    /// The error code, such as `NoSuchKey`; empty if the response contains no code.
+    /// The error code, such as `NoSuchKey`, or an empty string if the response contains no code.
     var code: String
     /// The bucket's region, if the store names it.
     var region: String?
@@ -22,7 +22,8 @@ struct S3Failure: Sendable {
         return value.isEmpty || value.utf8.count > 100 || !isPlain ? nil : String(value)
     }
 
-    /// Returns the name of a region from a store if it is safe in a signature and in a host name; otherwise nil.
+    /// Returns the name of a region from a store if it is safe in a signature and in a host name. Otherwise, returns
+    /// nil.
     static func region(_ text: String) -> String? {
         let isName = text.utf8.allSatisfy { byte in
             (0x61...0x7A).contains(byte) || byte.isDigit || byte == UInt8(ascii: "-")
@@ -35,11 +36,11 @@ struct S3Failure: Sendable {
         ["ExpiredToken", "TokenRefreshRequired", "InvalidAccessKeyId", "InvalidToken"].contains(code)
     }
 
-    /// Returns the sentence for messages; nil if the status says enough.
+    /// Returns the sentence for messages, or nil if the status says enough.
     ///
     /// - Parameters:
     ///   - isSigned: whether the request had credentials.
-    ///   - permission: the permission that the request needs, if not the one for reading an object.
+    ///   - permission: the permission that the request needs, if it is not the permission to read an object.
     func remedy(_ status: Int, bucket: String, isSigned: Bool, permission: String? = nil) -> String? {
         switch code {
         case "NoSuchKey": "the bucket `\(bucket)` does not have this object"

@@ -4,7 +4,8 @@ typealias S3Listing = FolderListing
 extension FolderListing {
     /// Parses a store's response. Returns nil if it is not a complete listing.
     ///
-    /// Accepts the XML that all stores send: elements and their text in UTF-8, without document types and CDATA.
+    /// Accepts the XML that all stores send, which consists of elements and their text in UTF-8, without document types
+    /// or CDATA.
     init?(_ body: [UInt8]) {
         var rest = body[...]
         /// The names of the open elements.

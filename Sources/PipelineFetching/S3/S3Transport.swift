@@ -3,7 +3,7 @@ import HTTPCaching
 import PipelineSupport
 import Synchronization
 
-/// Fetches objects from S3-compatible stores: signs requests for `s3://BUCKET/KEY` and explains a store's errors. The
+/// Fetches objects from S3-compatible stores. Signs requests for `s3://BUCKET/KEY` and explains a store's errors. The
 /// https transport provides limits, retries and connections.
 package final class S3Transport: Transport {
     private let base: any Transport
@@ -14,7 +14,7 @@ package final class S3Transport: Transport {
 
     /// - Parameters:
     ///   - base: the transport that fetches the http(s) URLs.
-    ///   - environment: returns a variable of the process; nil or empty if it is not set.
+    ///   - environment: returns a variable of the process, or nil or an empty string if it is not set.
     package init(
         _ base: any Transport, _ configuration: S3Configuration,
         environment: @escaping @Sendable (String) -> String? = { getenv($0).map { String(cString: $0) } }

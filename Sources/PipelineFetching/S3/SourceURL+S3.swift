@@ -7,15 +7,15 @@ extension SourceURL {
         if let object = try SourceURL(s3: text) { self = object } else { self = try SourceURL(text) }
     }
 
-    /// Parses `s3://BUCKET/KEY[?versionId=VERSION]`; nil for a different scheme.
+    /// Parses `s3://BUCKET/KEY[?versionId=VERSION]`. Returns nil if the scheme is different.
     ///
     /// The key is percent-decoded once and then encoded in one canonical way. Spaces, letters beyond ASCII and `#` need
     /// not be encoded. A `?` in the key must be written as `%3F`.
     ///
-    /// - Parameter isFolder: whether the URL names the objects in `KEY/`, or without a key all objects in the bucket.
-    ///   The path then ends in `/`.
-    /// - Throws: `SourceError` for a malformed bucket, a missing key, dot segments, a different query and control
-    ///   characters.
+    /// - Parameter isFolder: whether the URL names the objects in `KEY/`, or, if there is no key, all objects in the
+    ///   bucket. The path then ends in `/`.
+    /// - Throws: `SourceError` if the bucket is malformed, the key is missing, or the URL contains dot segments, a
+    ///   different query or control characters.
     package init?(s3 text: String, isFolder: Bool = false) throws(SourceError) {
         guard text.utf8.prefix(5).elementsEqual("s3://".utf8) || text.utf8.prefix(5).elementsEqual("S3://".utf8) else {
             return nil
@@ -58,7 +58,7 @@ extension SourceURL {
         self.init(bucket: bucket, path: "/" + Self.canonical(name, keeping: UInt8(ascii: "/")), query: query)
     }
 
-    /// Encodes bytes as S3 signatures require: everything except unreserved characters is percent-encoded.
+    /// Encodes bytes as S3 signatures require: every byte except unreserved characters is percent-encoded.
     package static func canonical(_ bytes: [UInt8], keeping kept: UInt8?) -> String {
         let encoded = bytes.flatMap { isUnreserved($0) || $0 == kept ? [$0] : percentEncoded($0) }
         return String(decoding: encoded, as: UTF8.self)
