@@ -3,8 +3,8 @@ import Glibc
 import Pipeline
 import Synchronization
 
-/// Converts signals into events. The first SIGINT or SIGTERM requests a clean stop, the second terminates the process.
-/// SIGHUP requests a reload in programs that support it.
+/// Converts signals into events. The first SIGINT or SIGTERM requests a clean stop, and the second terminates the
+/// process. SIGHUP requests a reload in programs that support it.
 enum Interruption {
     private static let handlers = Mutex<(next: Int, waiting: [(number: Int, call: @Sendable () -> Void)])>((0, []))
     private static let reloads = Mutex<(@Sendable () -> Void)?>(nil)
@@ -16,13 +16,13 @@ enum Interruption {
 
     static var isRequested: Bool { arrived.load(ordering: .acquiring) }
 
-    /// Starts catching the signals. Returns the error number if the system cannot start a thread, otherwise 0.
+    /// Starts catching the signals. Returns the error number if the system cannot start a thread, and 0 otherwise.
     ///
     /// The handler writes to a pipe that a thread reads. This works regardless of which thread receives the signal,
     /// including threads started by libraries.
     static func arm() -> Int32 {
         var ends: [Int32] = [-1, -1]
-        // Without a pipe, the signals keep their default action and terminate the process.
+        // If there is no pipe, the signals keep their default action and terminate the process.
         guard pipe(&ends) == 0 else { return 0 }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         (reader, writer) = (ends[0], ends[1])

@@ -4,7 +4,8 @@ import Synchronization
 /// Runs tasks on the main thread, one job after another, so that a command with a single task does not start the
 /// threads of the cooperative pool and of libdispatch.
 final class MainThread: TaskExecutor {
-    /// The executor of the current command if the command runs on the main thread; nil if it uses the cooperative pool.
+    /// The executor of the current command if the command runs on the main thread, or nil if it uses the cooperative
+    /// pool.
     static var executor: (any TaskExecutor)? { current.withLock { $0 } }
 
     private static let current = Mutex<MainThread?>(nil)

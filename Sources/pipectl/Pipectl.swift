@@ -69,7 +69,7 @@ struct Pipectl: AsyncParsableCommand {
         fflush(nil)
     }
 
-    /// - Parameter refusal: The reason why a command that needs threads cannot run; nil if it can.
+    /// - Parameter refusal: The reason why a command that needs threads cannot run, or nil if it can.
     private static func run(_ arguments: [String], _ refusal: CommandFailure?) async {
         do {
             var command = try parseAsRoot(arguments)
@@ -131,7 +131,7 @@ struct CommandFailure: Error {
     }
 }
 
-/// The output of a program. Results are written to stdout, everything else to stderr.
+/// The output of a program. Results are written to stdout, and everything else to stderr.
 final class Console: Sendable {
     /// The output of this program.
     static let own = Console { bytes, descriptor throws(FileError) in

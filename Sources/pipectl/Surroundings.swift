@@ -1,10 +1,10 @@
 import Glibc
 import PipelineSupport
 
-/// The program's requirements on the system. They are checked before a command runs. Without threads, for example, a
-/// command would hang.
+/// The program's requirements on the system. They are checked before a command runs. If it could not start threads, for
+/// example, a command would hang.
 enum Surroundings {
-    /// The reason why no command can run; nil if commands can run.
+    /// The reason why no command can run, or nil if commands can run.
     static var refusal: CommandFailure? {
         // Swift reads the arguments from /proc. They always include at least the program's name.
         guard CommandLine.arguments.isEmpty else { return nil }
@@ -24,8 +24,8 @@ enum Surroundings {
                 + "the container runtime, or run the container with --security-opt seccomp=unconfined")
     }
 
-    /// The failure if the limit of open files is too low for a command's threads, pipes and libraries; nil if it is
-    /// sufficient. Some of them crash the program if they cannot open files.
+    /// The failure if the limit of open files is too low for a command's threads, pipes and libraries, or nil if it is
+    /// sufficient. Some libraries crash the program if they cannot open files.
     static var refusalOfFiles: CommandFailure? {
         let least: rlim_t = 32
         var limit = rlimit()
@@ -37,7 +37,7 @@ enum Surroundings {
             "`ulimit -n` permits \(limit.rlim_cur) open files, and a command needs \(least): raise it: ulimit -n 1024")
     }
 
-    /// The limit of the address space in bytes (`ulimit -v`); nil if unlimited.
+    /// The limit of the address space in bytes (`ulimit -v`), or nil if it is unlimited.
     static var addressSpace: Int? {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &limit) == 0, limit.rlim_cur != rlim_t.max else {
@@ -46,18 +46,18 @@ enum Surroundings {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// The failure if a command's threads do not fit in the address space; nil if they fit.
+    /// The failure if a command's threads do not fit in the address space, or nil if they fit.
     static var refusalOfAddressSpace: CommandFailure? {
         guard let limit = addressSpace else { return nil }
-        // Otherwise, the allocator reserves 64 MB per thread.
+        // Otherwise, the allocator would reserve 64 MB per thread.
         Heap.limitArenas(to: 1)
         var attributes = pthread_attr_t()
         var stack = 8 << 20
         pthread_attr_init(&attributes)
         pthread_attr_getstacksize(&attributes, &stack)
         pthread_attr_destroy(&attributes)
-        // Includes a thread of Swift and one of ours per processor, threads that read, write, look up and wait, and
-        // working memory.
+        // The sum includes a thread of Swift and one of ours per processor, threads that read, write, look up and wait,
+        // and working memory.
         let needed = (2 * RunConfiguration.processors + 14) * stack + 96 << 20
         let reserved = mmap(nil, needed, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | Int32(MAP_NORESERVE), -1, 0)
         guard reserved == MAP_FAILED else {

@@ -7,7 +7,7 @@ import PipelineSupport
 struct BatchOutput: Sendable {
     /// The item's line in the report. An item is `failed` until its output has been written.
     var line: ItemJSON
-    /// The variant to write to `line.output`; nil if the item has no output.
+    /// The variant to write to `line.output`, or nil if the item has no output.
     var variant: BatchVariant?
     /// The name of the output, relative to the output folder.
     var name: String?
@@ -15,7 +15,7 @@ struct BatchOutput: Sendable {
 
     /// Records that the output has been written.
     ///
-    /// - Parameter isNew: False if the file already contained these bytes.
+    /// - Parameter isNew: Whether the bytes were written. False if the file already contained them.
     mutating func isWritten(_ isNew: Bool) {
         guard let item = variant?.item else { return }
         let path = line.output
@@ -89,7 +89,7 @@ final class BatchFinisher: @unchecked Sendable {
         }
     }
 
-    /// Names the output of an item, and writes the output if it is a file. Must be called in input order.
+    /// Names the output of an item, and writes it if it is a file. Must be called in input order.
     func output(_ item: BatchItem, _ outcome: BatchOutcome) -> BatchOutput {
         var output = BatchOutput(
             line: ItemJSON(source: item.source.source, recipe: item.canonical, outcome: .failed))

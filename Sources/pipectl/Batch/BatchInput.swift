@@ -9,7 +9,7 @@ struct BatchSource: Sendable, Hashable {
     var folder = ""
     /// The output name that a manifest sets for this source.
     var name: String?
-    /// The recipes that a manifest sets instead of `-r`; nil if the manifest sets no recipes.
+    /// The recipes that a manifest sets instead of `-r`, or nil if the manifest sets no recipes.
     var recipes: [String]?
     /// Whether the source was found while reading a folder rather than named by the user.
     var isFound = false
@@ -52,8 +52,8 @@ enum LeftOut: String, Sendable, CaseIterable {
 ///
 /// An argument is interpreted as the first of these that applies:
 /// - `-`: standard input, with its format detected from the first line
-/// - a folder in a bucket (`s3://BUCKET/PREFIX/`; the slash is optional if the last segment has no dot and there are
-///   objects below it)
+/// - a folder in a bucket (`s3://BUCKET/PREFIX/`, in which the slash is optional if the last segment has no dot and
+///   there are objects below it)
 /// - a URL
 /// - an existing folder, read recursively in natural order of names
 /// - an existing file: JSON Lines (`.jsonl`, `.ndjson`), CSV (`.csv`), one source per line (`.txt`, `.list`, `.urls`),
@@ -62,10 +62,10 @@ enum LeftOut: String, Sendable, CaseIterable {
 /// - a source, which the pipeline reports as not found
 struct BatchInput: Sequence {
     var arguments: [String]
-    /// Folders skipped within folder arguments: the output folder and the cache, so that a run does not read its own
-    /// results.
+    /// The folders to skip within folder arguments. They are the output folder and the cache, so that a run does not
+    /// read its own results.
     var excludedFolders: [String] = []
-    /// The rule that decides which names in folders, globs and buckets are skipped; nil to skip none.
+    /// The rule that decides which names in folders, globs and buckets are skipped. If nil, none is skipped.
     var rule: FolderRule? = FolderRule()
     /// Whether symbolic links in folders are followed. A link to a folder that has already been entered is skipped,
     /// which ends loops.
@@ -85,9 +85,9 @@ struct BatchInput: Sequence {
         }
     }
 
-    /// Returns the number of items, counting `defaultRecipes` for each source without recipes. Reads the complete
+    /// Returns the number of items. A source without recipes counts as `defaultRecipes` items. Reads the complete
     /// input. Returns nil if the arguments include standard input, which can be read only once, or a bucket, which
-    /// takes long to list.
+    /// takes a long time to list.
     func itemCount(defaultRecipes: Int) -> Int? {
         if arguments.contains(where: { $0 == "-" || BucketReader.folder($0) != nil }) { return nil }
         return reduce(0) { total, entry in

@@ -9,10 +9,10 @@ struct BatchPlan {
     let options: BatchOptions
     private(set) var items = 0
     private(set) var sources = 0
-    /// Items that cannot be rendered, regardless of the source's content.
+    /// The number of items that cannot be rendered, regardless of the source's content.
     private(set) var failures = 0
     private(set) var leftOut = 0
-    /// Items that were renamed because an earlier item has the same name.
+    /// The number of items that were renamed because an earlier item has the same name.
     private(set) var renamed = 0
 
     init(_ options: BatchOptions) { self.options = options }

@@ -15,7 +15,7 @@ protocol BatchSink: AnyObject {
 final class BatchReport: BatchSink {
     let problem = "the report is incomplete"
     private let path: String
-    /// The file descriptor; -1 after closing.
+    /// The file descriptor, or -1 after the file has been closed.
     private var file: Int32
 
     /// - Parameter resumes: Whether to keep the lines of an earlier run.

@@ -38,11 +38,11 @@ struct BatchOptions: Sendable {
     /// The recipes as written on the command line. A manifest's recipes replace them.
     var recipes: [String]
     var outputFolder: String
-    /// The bucket for outputs; nil if they are written to a folder on this machine.
+    /// The bucket for outputs, or nil if they are written to a folder on this machine.
     var bucket: BucketOutput?
-    /// The open folder that must contain all outputs; nil if the user chooses the output folder.
+    /// The open folder that must contain all outputs, or nil if the user chooses the output folder.
     var bounds: OpenFolder?
-    /// The template of output names; nil for the default of `OutputNamer`.
+    /// The template of output names, or nil to use the default of `OutputNamer`.
     var nameTemplate: String?
     var reportPath: String?
     /// Whether the batch continues the report of an earlier run.
@@ -54,7 +54,7 @@ struct BatchOptions: Sendable {
     var foldsCase: @Sendable (String) -> Bool = AtomicOutput.foldsCase
     /// The number of sources rendered concurrently, each with up to `BatchProducer.recipesAtOnce` recipes.
     var concurrency = 4
-    /// The descriptor of the terminal that shows the progress line; nil to show no progress line.
+    /// The descriptor of the terminal that shows the progress line, or nil to show none.
     var progressDescriptor: Int32?
     /// Called for each failed item, in input order. If nil, the summary lists the first failures.
     var onFailure: (@Sendable (String) -> Void)?
@@ -71,7 +71,7 @@ struct BatchOptions: Sendable {
 /// one decode. It names, writes and reports items in input order. A failed item does not stop the batch.
 ///
 /// `BatchSchedule` decides the order. Input and output each have their own thread. Objects in a bucket are written
-/// concurrently, because each takes long.
+/// concurrently, because writing an object takes a long time.
 struct BatchRunner<Renderer: BatchRendering>: Sendable {
     let renderer: Renderer
     let options: BatchOptions
@@ -146,18 +146,19 @@ extension BatchFailure {
 
 struct BatchItem: Sendable {
     var source: BatchSource
-    /// The position of the source in the input, from 1.
+    /// The position of the source in the input, starting at 1.
     var index: Int
     var written: String
     var canonical: String
     var hasSeveralRecipes: Bool
-    /// The failure of an item without a source to render.
+    /// The failure of an item that has no source to render.
     var failure: BatchFailure?
     /// The facts about the source. Set in the first item of a source if a manifest is written.
     var facts: SourceFacts?
 }
 
-/// Converts entries into items. All recipes of a source are returned together, and each pair of source and recipe once.
+/// Converts entries into items. All recipes of a source are returned together, and each pair of source and recipe is
+/// returned only once.
 ///
 /// `@unchecked Sendable`: used only on the runner's reading thread.
 final class BatchProducer: @unchecked Sendable {
@@ -165,7 +166,7 @@ final class BatchProducer: @unchecked Sendable {
     private let options: BatchOptions
     private var pending: [BatchItem] = []
     private var index = 0
-    /// Hashes of source and recipe, 8 bytes per item.
+    /// Hashes of sources and recipes, which take 8 bytes per item.
     private var seen: Set<Int> = []
     private var canonical: [ByteString: Result<String, BatchFailure>] = [:]
     private(set) var duplicates = 0
@@ -184,7 +185,7 @@ final class BatchProducer: @unchecked Sendable {
         self.sources = sources
     }
 
-    /// Returns the items of the next source, or the next portion of them. Empty at the end of the input.
+    /// Returns the items of the next source, or the next portion of them. The array is empty at the end of the input.
     func next() -> [BatchItem] {
         while pending.isEmpty {
             guard let entry = entries.next() else { return [] }

@@ -6,27 +6,29 @@ struct BatchSummary: Sendable, Hashable {
     /// The number of files written. `unchanged` counts files that already contained the same bytes.
     var written = 0
     var unchanged = 0
-    /// Items with the same name and bytes as an earlier item of the same source. Both share one file.
+    /// The number of items with the same name and bytes as an earlier item of the same source. Both items share one
+    /// file.
     var repeated = 0
     /// The number of outputs that were renamed by adding a digest because another output has the name, and the first
     /// such output.
     private(set) var renamed = 0
     private(set) var firstRenamed: OutputName?
-    /// Outputs of earlier runs that have lost their source, except the `pruned` outputs that this run removed.
+    /// The outputs of earlier runs whose source no longer exists, except the `pruned` outputs that this run removed.
     var orphans: [String] = []
     var pruned: [String] = []
     /// Whether an input could not be read completely.
     var hasUnreadInput = false
-    /// Items skipped because the same source and recipe occurred earlier in the input.
+    /// The number of items skipped because the same source and recipe occurred earlier in the input.
     var duplicates = 0
-    /// Files skipped because they are outputs of the batch.
+    /// The number of files skipped because they are outputs of the batch.
     var ownOutputs = 0
     /// The number of names in folders that were skipped, by reason. They are not items.
     var leftOut: [LeftOut: Int] = [:]
     var outcomes: [ItemOutcome: Int] = [:]
-    /// How originals were obtained. An item that shared another item's fetch is not counted.
+    /// The number of items, by how their original was obtained. An item that shared another item's fetch is not
+    /// counted.
     var originalOutcomes: [ImageResponse.Outcome: Int] = [:]
-    /// Items that shared another item's fetch or render.
+    /// The number of items that shared another item's fetch or render.
     var collapsed = 0
     /// A failure of a source, with its reason.
     struct Failure: Sendable, Hashable {
@@ -46,7 +48,7 @@ struct BatchSummary: Sendable, Hashable {
     private(set) var furtherFailures = 0
     private var lastFailure: ItemJSON?
     static let failuresShown = 10
-    /// Failed items by error code.
+    /// The number of failed items, by error code.
     var failures: [String: Int] = [:]
     var bytes = 0
     var seconds = 0.0

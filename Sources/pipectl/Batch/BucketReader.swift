@@ -5,7 +5,7 @@ import Synchronization
 
 /// Reads every object in a folder of a bucket, in byte order of keys, as `FolderReader` does with files.
 ///
-/// Keeps one page of keys in memory, at most 1,000.
+/// Keeps one page of at most 1,000 keys in memory.
 final class BucketReader: EntryReader {
     private let store: any FolderStore
     private let folder: SourceURL
@@ -17,7 +17,7 @@ final class BucketReader: EntryReader {
     private let excluded: String?
     private let rule: FolderRule?
     private let isInterrupted: @Sendable () -> Bool
-    /// The remaining objects of the page, last key first.
+    /// The remaining objects of the page, in reverse order of keys.
     private var page: [FolderListing.Object] = []
     private var token: String?
     private var hasEnded = false
@@ -27,8 +27,8 @@ final class BucketReader: EntryReader {
     /// The maximum length of a key, in bytes.
     private static let longestKey = 1_024
 
-    /// Returns the folder that an argument names, or nil for other arguments. A folder is a bucket, a path that ends in
-    /// `/`, or a last segment without a dot, which may also be an object.
+    /// Returns the folder that an argument names, or nil if the argument names no folder. A folder is a bucket, a path
+    /// that ends in `/`, or a last segment without a dot, which may also be an object.
     static func folder(_ argument: String) -> SourceURL? {
         let parts = argument.dropFirst(5).split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         let last = parts.count < 2 ? "" : parts[1].split(separator: "/", omittingEmptySubsequences: false).last ?? ""

@@ -6,7 +6,7 @@ import PipelineSupport
 /// of its name. The reader also returns the names that are skipped: names excluded by the rule, and symbolic links
 /// unless they are followed.
 ///
-/// Each level keeps the names of one folder in memory, as bytes. 100,000 names take a few megabytes.
+/// The names in a folder are kept in memory, as bytes, while the folder is read. 100,000 names take a few megabytes.
 final class FolderReader: EntryReader {
     private struct Level {
         /// The folder's path, with a trailing `/`.
@@ -109,7 +109,7 @@ struct FolderNames {
 
     var count: Int { starts.count }
 
-    /// The name; nil if it is not valid UTF-8. A file with such a name cannot be opened with a Swift string.
+    /// The name, or nil if it is not valid UTF-8. A file with such a name cannot be opened with a Swift string.
     subscript(position: Int) -> String? { String(validating: slice(position), as: UTF8.self) }
 
     /// The name with invalid UTF-8 replaced by U+FFFD.

@@ -11,7 +11,7 @@ final class LineReader {
     private var end = 0
     private var isAtEnd = false
     private var hasBegun = false
-    /// The line number of the next byte, from 1.
+    /// The line number of the next byte, starting at 1.
     private(set) var line = 1
     /// The error of a failed read, after which the rest of the input is not read.
     var failure: FileError?

@@ -202,7 +202,7 @@ final class CSVReader: EntryReader {
 }
 
 /// Reads standard input and detects its format: JSON Lines if it begins with `{`, CSV if it begins with a manifest's
-/// header, otherwise one source per line.
+/// header, and one source per line otherwise.
 final class SniffingReader: EntryReader {
     private let lines: LineReader
     private var reader: (any EntryReader)?

@@ -5,19 +5,19 @@ import PipelineSupport
 struct RecordOptions: Sendable {
     /// The folder with the records of all output folders.
     var folder: String
-    /// A hash of the batch's arguments; nil if the batch reads standard input, which differs from run to run.
+    /// A hash of the batch's arguments, or nil if the batch reads standard input, which differs from run to run.
     var inputs: String?
-    /// Whether to remove outputs that have lost their source.
+    /// Whether to remove outputs whose source no longer exists.
     var prunes = false
 }
 
 /// A record of the outputs that batches have written into a folder. It contains one line of JSON per output and is
 /// stored in the cache folder.
 ///
-/// A later run with the same arguments uses the record to find outputs that have lost their source. A file is
-/// considered only if a batch wrote it and it is unchanged: its bytes and modification time match the record, its path
-/// contains no symbolic links, and this run has not written it. Outputs in the same folder as their source are never
-/// considered, because they may have replaced the source.
+/// A later run with the same arguments uses the record to find outputs whose source no longer exists. A file is
+/// considered only if a batch wrote it and it is unchanged. This requires that its bytes and modification time match
+/// the record, its path contains no symbolic links, and this run has not written it. Outputs in the same folder as
+/// their source are never considered, because they may have replaced the source.
 final class OutputRecord: BatchSink {
     let problem = "the record of outputs was not kept"
     private let folder: String
@@ -69,7 +69,8 @@ final class OutputRecord: BatchSink {
         of folder: String, _ options: RecordOptions, refusal: @escaping (String) -> String?
     ) throws(FileError) {
         (self.folder, self.options, self.refusal) = (folder, options, refusal)
-        // Created with the same permissions as the other cache folders. The next call reports a failure.
+        // The folder gets the same permissions as the other cache folders. If it cannot be created, the next call
+        // reports the failure.
         mkdir(options.folder, 0o700)
         let name = sha256Hex(AtomicOutput.resolved(folder) ?? folder).prefix(32)
         file = try AtomicFile(path: "\(options.folder)/\(name).jsonl", makeFolders: true)
@@ -108,8 +109,8 @@ final class OutputRecord: BatchSink {
         do throws(FileError) { try file.write(Array((line.json + "\n").utf8)) } catch { failure = error }
     }
 
-    /// Copies the lines of earlier runs and finds the outputs without a source. Outputs are removed only if the run
-    /// read all of its inputs.
+    /// Copies the lines of earlier runs and finds the outputs whose source no longer exists. Such outputs are removed
+    /// only if the run read all of its inputs.
     func finish(_ summary: inout BatchSummary) throws(FileError) {
         let isWhole = summary.readAll
         let root = AtomicOutput.resolved(folder)

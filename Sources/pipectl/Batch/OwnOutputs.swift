@@ -5,8 +5,8 @@ import Synchronization
 
 /// Distinguishes the files that a batch has written, in this run or an earlier run, from its sources.
 ///
-/// An output is a file in the output folder or its subfolders with the bytes of a variant of one of the batch's
-/// recipes, if the cache still contains the variant. To save time, only files with the length of such a variant are
+/// A file in the output folder or its subfolders is an output if it has the bytes of a variant of one of the batch's
+/// recipes and the cache still contains the variant. To save time, only files with the length of such a variant are
 /// read, and the cache is queried only when a file in the output folder is found. Digests are kept as 8-byte hashes.
 /// Objects in a bucket are treated in the same way.
 final class OwnOutputs: Sendable {

@@ -3,7 +3,7 @@ import Glibc
 /// The progress line of a batch on a terminal, without I/O. The caller passes in the time and the counts and writes the
 /// resulting text.
 struct ProgressLine: Sendable {
-    /// The expected number of items; nil if unknown.
+    /// The expected number of items, or nil if it is unknown.
     var total: Int?
     /// The width of the terminal in columns. A longer line would wrap and could not be erased.
     var width = 80

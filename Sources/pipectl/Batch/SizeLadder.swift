@@ -5,7 +5,7 @@ import Variants
 ///
 /// Fitting never enlarges a picture, so all boxes that are larger than the original lead to the same result.
 struct FittedBox: Sendable, Hashable {
-    /// The maximum width and height in pixels; nil if unlimited.
+    /// The maximum width and height in pixels, or nil if they are unlimited.
     var width: Int?
     var height: Int?
     /// The steps after the size in the recipe.

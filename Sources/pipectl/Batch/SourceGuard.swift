@@ -5,13 +5,13 @@ import Synchronization
 
 /// Prevents a batch from overwriting its own sources.
 ///
-/// To save time, only a file that is about to be replaced with different bytes is looked up. The first lookup reads the
-/// complete input and stores a hash of each local source's device and inode, 8 bytes each. If the output is a bucket,
-/// it also stores hashes of object names. Standard input cannot be read ahead. If standard input has named a file in
-/// the output folder or its subfolders, no file there is replaced.
+/// To save time, a file is looked up only if it is about to be replaced with different bytes. The first lookup reads
+/// the complete input and stores a hash of each local source's device and inode, 8 bytes each. If the output is a
+/// bucket, it also stores hashes of object names. Standard input cannot be read ahead. If standard input has named a
+/// file in the output folder or its subfolders, no file there is replaced.
 final class SourceGuard: Sendable {
     private struct State {
-        /// Hashes of the sources' identities; nil before the first lookup.
+        /// Hashes of the sources' identities, or nil before the first lookup.
         var identities: Set<Int>?
         var mixesWithOutput = false
     }
@@ -62,7 +62,7 @@ final class SourceGuard: Sendable {
         // Protects manifests and other file arguments in addition to the sources that they name. If the output is a
         // folder, no bucket needs to be listed.
         if bucket == nil { known.buckets = nil }
-        // Names that the batch skips are not replaced either.
+        // Names that the batch skips must not be replaced either.
         known.rule = nil
         for path in known.arguments where !input.isOwnOutput(BatchSource(source: path)) {
             if let identity = Self.identity(path) { found.insert(identity) }
@@ -73,8 +73,8 @@ final class SourceGuard: Sendable {
         return found
     }
 
-    /// Returns a hash that identifies a file or an object, regardless of how its name is written. Returns nil for other
-    /// sources.
+    /// Returns a hash that identifies a file or an object, regardless of how its name is written. Returns nil if the
+    /// source is neither.
     private static func identity(_ source: String) -> Int? {
         guard source.firstRange(of: "://") != nil else { return FileIdentity(path: source)?.hashValue }
         // A name that does not parse does not identify an object.

@@ -166,8 +166,8 @@ struct BatchCommand: AsyncParsableCommand {
                 return .failure(BatchFailure(code: .invalidRecipe, message: error.message))
             }
         }
-        // Fetching waits for the network, rendering for the CPU. With a few additional sources, some are fetched while
-        // others are rendered.
+        // Fetching waits for the network, and rendering waits for the CPU. With a few additional sources, some are
+        // fetched while others are rendered.
         options.concurrency = (configuration.workers.maxConcurrentRenders ?? RunConfiguration.processors) + 3
         options.isInterrupted = { Interruption.isRequested }
         options.goesOnWithReport = attach != nil
@@ -213,7 +213,8 @@ struct BatchCommand: AsyncParsableCommand {
         if plan.failures > 0 { throw ExitCode(ProgramExit.itemsFailed.rawValue) }
     }
 
-    /// Returns the recipes for `--srcset` and `--formats`: all widths of the first format, then of the next format.
+    /// Returns the recipes for `--srcset` and `--formats`. All widths of the first format come first, followed by those
+    /// of the next format.
     private func responsiveRecipes() throws(CommandFailure) -> [String] {
         guard let srcset else { return [] }
         let texts = srcset.split(separator: ",", omittingEmptySubsequences: false).map { String($0).trimmed }
@@ -337,7 +338,7 @@ struct BatchCommand: AsyncParsableCommand {
 struct PipelineBatch: BatchRendering {
     let pipeline: ImagePipeline
     let policy: CachePolicy?
-    /// The outputs of the batch; nil in a queue worker, which reads no inputs.
+    /// The outputs of the batch, or nil in a queue worker, which reads no inputs.
     let outputs: OwnOutputs?
 
     func render(source: BatchSource, recipe text: String) async -> BatchOutcome {

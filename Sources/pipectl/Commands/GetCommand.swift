@@ -90,7 +90,7 @@ struct GetCommand: AsyncParsableCommand {
         "bmp", "dib", "ico", "jp2", "pbm", "pdf", "pgm", "ppm", "psd", "svgz", "tga",
     ]
 
-    /// Returns a note if the file's extension does not match the format of its content, otherwise nil.
+    /// Returns a note if the file's extension does not match the format of its content. Otherwise, returns nil.
     static func extensionNote(_ output: String, _ format: ImageFormat) -> String? {
         let promised = ImageFormat(extensionOf: output)
         guard promised != format else { return nil }
@@ -125,8 +125,8 @@ struct GetCommand: AsyncParsableCommand {
 }
 
 extension Recipe {
-    /// Returns the recipe with the output format that the file's extension names (`a.webp`: `webp`), if the recipe has
-    /// no output.
+    /// Returns the recipe with the output format that the file's extension names, such as `webp` for `a.webp`, if the
+    /// recipe has no output.
     func ending(for file: String?) -> Recipe {
         guard output == nil, let format = file.flatMap(ImageFormat.init(extensionOf:)),
             let kind = OutputSpecification.Kind(rawValue: format.rawValue)
@@ -147,7 +147,7 @@ extension ImageFormat {
 }
 
 extension String {
-    /// The extension of a file name in lowercase; nil if the name contains no dot.
+    /// The extension of a file name in lowercase, or nil if the name contains no dot.
     fileprivate var fileExtension: String? {
         guard let dot = lastIndex(of: "."), !self[dot...].contains("/") else { return nil }
         return self[index(after: dot)...].lowercased()

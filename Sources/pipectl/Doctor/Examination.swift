@@ -141,7 +141,7 @@ struct Examination {
             version: libraries.libheif, formats: read, isTrusted: configuration.trustsHEIF)
         if lines.count > 1 {
             findings.append(
-                // Distributions fix vulnerabilities without a new version, so an old version alone is only a warning.
+                // Distributions fix vulnerabilities without a new version, so an old version causes only a warning.
                 .warns(
                     "libheif", libraries.libheif ?? "of an unknown version",
                     cost: "a picture can run code in a render worker (GHSA-g89c-p67h-r497); its locks confine it",

@@ -29,7 +29,7 @@ struct FileSystemKind: Sendable, Hashable {
         self.name = name
     }
 
-    /// The disadvantage of this file system for a cache; nil if the file system is suitable.
+    /// The disadvantage of this file system for a cache, or nil if the file system is suitable.
     var cost: String? {
         switch name {
         case "tmpfs", "ramfs": "the cache takes memory, and is empty after a restart"

@@ -9,7 +9,7 @@ struct Finding: Sendable, Hashable {
     var state = State.works
     /// The result of the check.
     var found: String
-    /// The effect of a problem on users; nil if the part works.
+    /// The effect of a problem on users, or nil if the part works.
     var cost: String?
     /// How to fix the problem.
     var remedy: String?
@@ -44,7 +44,8 @@ struct Finding: Sendable, Hashable {
         JSONText(["subject": subject, "state": state.rawValue, "found": found, "cost": cost, "remedy": remedy]).json
     }
 
-    /// Returns the exit code for scripts: the code of the first failure, otherwise 1 if a requirement is missing.
+    /// Returns the exit code for scripts. It is the code of the first failure or, if there is none, 1 if a requirement
+    /// is missing.
     static func exit(_ findings: [Finding]) -> ProgramExit {
         if let failure = findings.first(where: { $0.state == .fails }) { return failure.exit }
         return findings.contains { $0.state == .lacks } ? .itemsFailed : .done

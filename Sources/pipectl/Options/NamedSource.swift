@@ -10,7 +10,7 @@ import Variants
 struct NamedSource {
     /// The request for the source, without a recipe.
     private(set) var request: ImageRequest
-    /// The recipe in a path of the server; nil for other sources.
+    /// The recipe in a path of the server, or nil if the source has a different form.
     private(set) var recipe: String?
 
     /// Parses a source. The settings for base URLs and the mount point are read only if the string looks like a name or

@@ -14,7 +14,8 @@ enum NearestName {
             if found <= max(2, candidate.count / 3), best.map({ found < $0.distance }) ?? true { best = (name, found) }
         }
         if let best { return best.name }
-        // The last component alone ("slots" for "fetch.slots") differs by many edits but is unambiguous enough.
+        // A last component without its prefix ("slots" for "fetch.slots") differs by many edits but is unambiguous
+        // enough.
         return names.first { $0.lowercased().hasSuffix("." + word.lowercased()) }
     }
 

@@ -42,7 +42,7 @@ struct RunConfiguration: Sendable {
     var freshness = FreshnessSetting()
     var fallback: String?
     var watermark = ""
-    /// The operators' address; nil if they have no separate address.
+    /// The operators' address, or nil if they have no separate address.
     var adminListen: ListenAddress?
     var hasMetrics = true
     var drainSeconds = 0.0
@@ -191,8 +191,9 @@ extension Settings {
     ) -> (RunConfiguration, ServerConfiguration) {
         var configuration = configuration(serves: true, &errors)
         configuration.listener.passed = passed
-        // An eighth of the machine's memory, but at least enough for one address to hold one of the longest originals.
-        // An address may use a quarter of this budget, and large bodies three quarters of that.
+        // The budget is an eighth of the machine's memory, but at least enough for one address to hold one of the
+        // longest originals. An address may use a quarter of the budget, and large bodies may use three quarters of
+        // that quarter.
         let longest = min(configuration.pipeline.rendering.limits.bytes, 1 << 40)
         configuration.listener.answerBytes = max(MachineMemory.bytes / 8, 6 * longest)
         return (configuration, configuration.serverConfiguration(self, &errors))

@@ -7,7 +7,7 @@ struct Setting: Sendable {
     struct Departure: Sendable {
         /// The different default, where it applies, and the reason.
         var text: String
-        /// Applied in all commands except `serve`, unless the setting is set.
+        /// Applies the default in all commands except `serve`, unless the setting is set.
         var fill: (@Sendable (inout RunConfiguration) -> Void)?
     }
 

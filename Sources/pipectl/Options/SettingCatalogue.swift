@@ -10,8 +10,8 @@ enum SettingCatalogue {
 
     static let all: [Setting] = pipeline + starting + serving
 
-    /// The settings that `serve` reads again on SIGHUP: what the site serves, to whom, and the limits of connections.
-    /// The other settings fill objects that live as long as the process.
+    /// The settings that `serve` reads again on SIGHUP. They decide what the site serves and to whom, and limit
+    /// connections. The other settings fill objects that live as long as the process.
     static let reloaded = Set(serving.map(\.key) + ["presets", "policy"])
 
     /// The settings that every command reads, in this order. A folder precedes sizes that are percentages of its file

@@ -1,6 +1,6 @@
 /// The origin of a setting's value, which is part of every error about the setting.
 enum SettingOrigin: Sendable, Hashable, CustomStringConvertible {
-    /// `position` is the index among the given flags, from 0.
+    /// `position` is the index among the given flags, starting at 0.
     case flag(String, position: Int)
     case environment(String)
     case file(String, line: Int?)
@@ -30,7 +30,7 @@ struct SettingError: Sendable, Hashable, CustomStringConvertible {
     var code: Code
     var origin: SettingOrigin
     var message: String
-    /// The name of the setting; nil if the setting is unknown.
+    /// The name of the setting, or nil if the setting is unknown.
     var key: String?
     /// Whether the error results from several settings, or from a file that a setting names.
     var isCombined = false

@@ -20,7 +20,7 @@ extension SettingForm {
             }, write: { $0.texts.isEmpty ? .bool($0 == .all) : list.write($0) })
     }
 
-    /// The URL of a proxy, or an empty string for no proxy. Messages do not contain the URL.
+    /// The URL of a proxy, or an empty string if there is none. Messages do not contain the URL.
     static func proxy() -> Self where Value == FetchProxy {
         .text(write: \.description) { (given, text) throws(SettingErrors) in
             do throws(InvalidSetting) { return try FetchProxy(text) } catch { throw given.bad(error.message) }

@@ -78,7 +78,7 @@ extension SettingForm where Value: Equatable {
         .named(element, key: { $1 })
     }
 
-    /// A map. Since a map may contain secrets, the value shown only indicates whether it differs from the default.
+    /// A map. Because a map may contain secrets, the value shown only indicates whether it differs from the default.
     static func map(
         _ kind: SettingKind, _ start: Value,
         _ fill: @escaping @Sendable (GivenSetting, inout Value) throws(SettingErrors) -> Void

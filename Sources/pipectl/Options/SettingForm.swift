@@ -165,7 +165,8 @@ extension SettingForm {
             write: { .string(write($0)) })
     }
 
-    /// A list that `make` parses. Each string is also parsed alone, so that each invalid string has a separate error.
+    /// A list that `make` parses. Each string is also parsed by itself, so that each invalid string has a separate
+    /// error.
     static func list<Failure: Error>(
         _ make: @escaping @Sendable ([String]) throws(Failure) -> Value,
         problem: @escaping @Sendable (Failure) -> String, write: @escaping @Sendable (Value) -> [String]
@@ -263,10 +264,10 @@ extension GivenSetting {
 }
 
 extension SettingValue {
-    /// The number without its fraction; 0 for other values.
+    /// The number without its fraction, or 0 if the value is not a number.
     fileprivate var integer: Int { if case .int(let value) = self { value } else { Int(number) } }
 
-    /// The number; 0 for other values.
+    /// The number, or 0 if the value is not a number.
     fileprivate var number: Double {
         switch self {
         case .int(let value): Double(value)

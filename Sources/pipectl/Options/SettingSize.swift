@@ -5,7 +5,7 @@ enum SettingSize: Sendable, Hashable {
     case bytes(Int)
     case share(Double)
 
-    /// Units by lowercase name. Units with an `i` are powers of 1024, the others powers of 1000.
+    /// Units by lowercase name. Units with an `i` are powers of 1024, and the others are powers of 1000.
     private static let units: [(name: String, factor: Double)] = [
         ("", 1), ("b", 1), ("k", 1e3), ("kb", 1e3), ("m", 1e6), ("mb", 1e6), ("g", 1e9), ("gb", 1e9), ("t", 1e12),
         ("tb", 1e12), ("kib", 1024), ("mib", 1_048_576), ("gib", 1_073_741_824), ("tib", 1_099_511_627_776),

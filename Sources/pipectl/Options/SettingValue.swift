@@ -5,7 +5,7 @@ typealias SettingValue = JSONValue
 typealias SettingMember = JSONValue.Member
 
 extension JSONValue {
-    /// The member of an object; nil if the value is not an object or the member is missing.
+    /// The member of an object, or nil if the value is not an object or the member is missing.
     subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.last { $0.name == name }?.value

@@ -206,8 +206,9 @@ struct Settings: Sendable {
         return configuration
     }
 
-    /// The cache folder. In order of precedence: `cache`; `$XDG_CACHE_HOME/image-pipeline` if that is an absolute path
-    /// (as the XDG Base Directory Specification requires); `~/.cache/image-pipeline`; a folder of this user in `/tmp`.
+    /// The cache folder. It is the first of these that is available: `cache`, `$XDG_CACHE_HOME/image-pipeline` if that
+    /// is an absolute path (as the XDG Base Directory Specification requires), `~/.cache/image-pipeline`, and a folder
+    /// of this user in `/tmp`.
     var cacheFolder: String {
         if let entry = entries["cache"], case .string(let path) = entry.value, !path.isEmpty {
             return GivenSetting(key: "cache", entry: entry, environment: environment).resolved(path)

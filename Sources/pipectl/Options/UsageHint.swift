@@ -45,7 +45,7 @@ enum UsageHint {
         let (path, subcommands, rest) = command(of: arguments)
         let quoted = message.split(separator: "'", omittingEmptySubsequences: false)
         guard let line = quoted.first, quoted.count > 2 else { return nil }
-        // If the command is unknown, its options are unknown, too.
+        // If the command is unknown, its options are also unknown.
         let isCommandUnknown = !subcommands.isEmpty && rest.first?.hasPrefix("-") == false
         if line == "Error: Unknown option ", !isCommandUnknown {
             return meaning(of: String(quoted[1]), of: path, arguments).map { "unknown option `\(quoted[1])`; " + $0 }

@@ -2,11 +2,11 @@ import PipelineSupport
 import CYAML
 
 /// A YAML document as a tree, with the line of each node. The parser is libyaml. Plain scalars are numbers, booleans or
-/// null according to the core schema of YAML 1.2. `yes`, `no`, `on` and `off` are booleans, too, as in YAML 1.1.
+/// null according to the core schema of YAML 1.2. `yes`, `no`, `on` and `off` are also booleans, as in YAML 1.1.
 struct YAMLDocument {
     struct Node {
         var content: Content
-        /// The line, from 1.
+        /// The line number, starting at 1.
         var line: Int
     }
 
@@ -19,11 +19,11 @@ struct YAMLDocument {
     /// The reason why a document was rejected.
     struct ParseError: Error {
         var message: String
-        /// The line, from 1; nil if the error does not concern a line.
+        /// The line number, starting at 1, or nil if the error does not concern a line.
         var line: Int?
     }
 
-    /// The root node; nil if the string contains no document, for example only comments.
+    /// The root node, or nil if the string contains no document, for example only comments.
     let root: Node?
 
     /// - Throws: `ParseError`, including for aliases, several documents, or more than 64 levels.

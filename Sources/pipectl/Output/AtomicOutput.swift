@@ -15,7 +15,7 @@ enum AtomicOutput {
     /// Writes the bytes. Returns false if the file already contained exactly these bytes.
     ///
     /// - Parameters:
-    ///   - makeFolders: Whether to create missing parent folders. Default false.
+    ///   - makeFolders: Whether to create missing parent folders. Defaults to false.
     ///   - refusal: Called before a regular file with different bytes is replaced. Returns the reason why the file must
     ///     not be replaced, or nil if it may be.
     @discardableResult
@@ -40,7 +40,7 @@ enum AtomicOutput {
     /// Writes a regular file in an open folder or its subfolders, without following links. Devices and FIFOs are
     /// refused.
     ///
-    /// - Throws: `LocalFile.Failure` if the file's folder is refused, `FileError` if the file cannot be written.
+    /// - Throws: `LocalFile.Failure` if the file's folder is refused, or `FileError` if the file cannot be written.
     static func write(
         _ bytes: [UInt8], to path: String, below bounds: OpenFolder, refusal: (String) -> String?
     ) throws -> Bool {
@@ -157,7 +157,8 @@ final class AtomicFile {
     private let temporary: String
     private var file: Int32
     private static let counter = Atomic<Int>(0)
-    /// Includes a random number, because a process with the same ID on another machine may write to the same folder.
+    /// The part of temporary names that identifies this process. It includes a random number, because a process with
+    /// the same ID on another machine may write to the same folder.
     private static let process = "\(getpid())-" + String(UInt64.random(in: .min ... .max), radix: 16)
 
     init(path: String, in place: Int32 = AT_FDCWD, makeFolders: Bool = false) throws(FileError) {

@@ -10,7 +10,8 @@ import PipelineSupport
 /// 2,000 sources.
 final class Gallery: BatchSink {
     let problem = "the gallery was not written"
-    /// Created at the beginning, so that an invalid path is reported before any picture is rendered.
+    /// The HTML file. It is created at the beginning, so that an invalid path is reported before any picture is
+    /// rendered.
     private let file: AtomicFile
     private let folder: String
     private let groupsBySource: Bool

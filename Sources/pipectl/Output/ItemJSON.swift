@@ -43,12 +43,12 @@ struct ItemJSON: Sendable, Hashable {
     var recipe: String
     var key: String?
     var output: String?
-    /// False if the file already contained these bytes.
+    /// Whether the output was written. False if the file already contained these bytes.
     var written: Bool?
     var outcome: ItemOutcome
     var originalOutcome: ImageResponse.Outcome?
     var collapsed: Bool?
-    /// Whether pixels are missing; nil if the picture is complete.
+    /// True if pixels are missing, and nil if the picture is complete.
     var damaged: Bool?
     var bytes: Int?
     var width: Int?
@@ -58,11 +58,11 @@ struct ItemJSON: Sendable, Hashable {
     var milliseconds: Timings?
     var error: BatchFailure?
 
-    /// The source without credentials and signatures.
+    /// The source without credentials or signatures.
     var shownSource: String { SourceURL.redacting(source) }
 
-    /// A human-readable description of the failure; nil if the item did not fail. Recipes that fail for the same reason
-    /// have the same description.
+    /// A human-readable description of the failure, or nil if the item did not fail. Recipes that fail for the same
+    /// reason have the same description.
     var failureText: String? {
         guard outcome == .failed, let error else { return nil }
         let source = shownSource

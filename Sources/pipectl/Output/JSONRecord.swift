@@ -55,7 +55,7 @@ extension JSONRecord {
         self = value
     }
 
-    /// Parses the output of `json`. Returns nil for any other input.
+    /// Parses the output of `json`. Returns nil if the input is anything else.
     init?(_ bytes: [UInt8]) {
         guard let json = try? JSONParser.parse(bytes) else { return nil }
         self.init(json: json)

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The format of the server's log lines. One-shot commands write plain messages.
 enum LogFormat: String, Sendable, CaseIterable {
-    /// The time, then the message.
+    /// The time, followed by the message.
     case text
     /// One JSON object per line: `time`, `level`, `message`, and members specific to the line.
     case json
@@ -30,7 +30,7 @@ struct LogLine: Sendable {
 
     /// Returns the line in a format.
     ///
-    /// - Parameter time: Unix seconds.
+    /// - Parameter time: The time in Unix seconds.
     func text(_ format: LogFormat, time: Double) -> String {
         switch format {
         case .text: return Self.timestamp(time) + " " + message

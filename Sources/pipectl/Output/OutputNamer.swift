@@ -12,20 +12,20 @@ struct OutputNaming: Sendable {
     /// The recipe as written (`@card`) and in canonical form.
     var recipe: (written: String, canonical: String)
     var fileExtension: String
-    /// The variant's width; nil if the variant has not been rendered yet. Placeholders without a value are kept.
+    /// The variant's width, or nil if the variant has not been rendered yet. Placeholders without a value are kept.
     var width: Int?
     var height: Int?
     var key: String?
     /// The SHA-256 digest of the variant.
     var digest: String?
-    /// The position of the source in the input, from 1.
+    /// The position of the source in the input, starting at 1.
     var index: Int
     /// Whether this source is rendered with more than one recipe.
     var hasSeveralRecipes = false
 }
 
 extension OutputNaming {
-    /// - Parameter variant: The rendered variant; nil if it has not been rendered yet.
+    /// - Parameter variant: The rendered variant, or nil if it has not been rendered yet.
     init(_ item: BatchItem, fileExtension: String, of variant: ItemJSON? = nil) {
         self.init(
             source: item.source.source, folder: item.source.folder, name: item.source.name,
@@ -45,7 +45,7 @@ struct OutputName: Sendable, Hashable {
     var path: String
     /// The name that results from the template, if another output already has it.
     var wanted: String?
-    /// A template that gives the two outputs different names; nil if a manifest sets the names.
+    /// A template that gives the two outputs different names, or nil if a manifest sets the names.
     var mendedTemplate: String?
     /// Whether another recipe of the same source produced the same bytes under this name.
     var isRepeated = false
@@ -69,7 +69,7 @@ struct OutputNamer {
         }
     }
 
-    /// The template; nil to choose the default according to the number of the source's recipes.
+    /// The template, or nil to choose the default according to the number of the source's recipes.
     private let template: [Part]?
     private let written: String?
     /// `suffix` is `-` and the recipe, without an output that the extension implies.
@@ -88,9 +88,9 @@ struct OutputNamer {
     private static let componentLimit = 240
 
     /// - Parameters:
-    ///   - template: The template. Nil means `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` for a source with several
+    ///   - template: The template. If nil, it is `{stem}.{ext}`, or `{stem}-{recipe}.{ext}` if the source has several
     ///     recipes.
-    ///   - foldsCase: Whether names that differ only in case or in Unicode normalization are the same file. Default
+    ///   - foldsCase: Whether names that differ only in case or in Unicode normalization are the same file. Defaults to
     ///     false.
     init(template: String?, foldsCase: Bool = false) throws(NameError) {
         written = template
@@ -121,8 +121,8 @@ struct OutputNamer {
             "", "-" + sha256Hex(item.source).prefix(8),
             "-" + sha256Hex(item.source + "\n" + item.recipe.canonical).prefix(8),
         ]
-        // The second suffix resolves a collision with a different source, the third with a different recipe of the same
-        // source.
+        // The second suffix resolves a collision with a different source, and the third resolves a collision with a
+        // different recipe of the same source.
         let isOwn = given[hash(path)]?.source == holder.source
         for suffix in isOwn ? ["", suffixes[2]] : suffixes {
             let candidate = Self.insert(suffix, into: path)
@@ -190,8 +190,8 @@ struct OutputNamer {
         }
     }
 
-    /// Returns the last path component (percent-decoded for a URL) without extension, `/`, NUL and leading dots. If the
-    /// component is empty, returns the host, or `image` if the source has no host.
+    /// Returns the last path component (percent-decoded for a URL) without its extension, `/`, NUL or leading dots. If
+    /// the component is empty, returns the host, or `image` if the source has no host.
     static func stem(of source: String) -> String {
         var component: String
         var host = ""

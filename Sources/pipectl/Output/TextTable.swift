@@ -7,7 +7,8 @@ struct TextTable: Sendable {
     private let alignments: [Alignment]
     private var rows: [[String]] = []
 
-    /// - Parameter columns: Title and alignment of each column. If all titles are empty, the table has no header row.
+    /// - Parameter columns: The title and alignment of each column. If all titles are empty, the table has no header
+    ///   row.
     init(_ columns: [(title: String, alignment: Alignment)]) {
         alignments = columns.map(\.alignment)
         if columns.contains(where: { !$0.title.isEmpty }) { rows.append(columns.map(\.title)) }
@@ -69,7 +70,7 @@ enum Readable {
         return tenths(value) + " TB"
     }
 
-    /// Returns a number with one decimal below 100, and without decimals from 100.
+    /// Returns a number with one decimal if it is below 100, and without decimals otherwise.
     static func tenths(_ value: Double) -> String {
         if value >= 99.95 { return String(Int(value.rounded())) }
         let scaled = Int((value * 10).rounded())

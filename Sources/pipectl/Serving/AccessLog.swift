@@ -41,8 +41,8 @@ enum AccessLog: String, Sendable, CaseIterable {
             do throws(FileError) {
                 try console.write(Array((line + "\n").utf8))
             } catch {
-                // Reported once, because the reader of the lines has exited and every further line fails in the same
-                // way.
+                // The error is reported once, because the reader of the lines has exited and every further line fails
+                // in the same way.
                 let isFirst = hasFailed.withLock { hasFailed in
                     defer { hasFailed = true }
                     return !hasFailed
@@ -82,7 +82,7 @@ extension AccessLog {
         ]).json
     }
 
-    /// Returns the request target without signature and credentials, as in the program's log.
+    /// Returns the request target without the signature and credentials, as in the program's log.
     private static func target(_ request: ServerRequest, _ route: Route?) -> String {
         RequestLog.shown(request.target, route).replacing("…", with: "...")
     }

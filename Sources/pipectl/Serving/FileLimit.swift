@@ -4,16 +4,16 @@ import Variants
 
 /// The limit of open files of the server (`ulimit -n`), and the number of connections that the limit allows.
 ///
-/// Without free descriptors, no operation succeeds, and libdispatch terminates the process.
+/// If there are no free descriptors, no operation succeeds, and libdispatch terminates the process.
 struct FileLimit {
     /// The maximum number of open files of the process.
     let files: Int
-    /// Descriptors that are not available to connections: the server's own files, and 64 for caches, transfers and the
-    /// runtime.
+    /// The number of descriptors that are not available to connections. They are for the server's own files, caches,
+    /// transfers and the runtime.
     private let reserve: Int
     /// The maximum number of descriptors per connection: the connection's socket, and either the file of the response
-    /// or the socket and the file of a transfer. There is one more if operators have a separate address, which accepts
-    /// a quarter as many connections.
+    /// or the socket and the file of a transfer. If operators have a separate address, one more descriptor is counted,
+    /// because that address accepts additional connections, a quarter as many.
     private let perConnection: Int
 
     private static var resource: __rlimit_resource_t { .init(RLIMIT_NOFILE.rawValue) }

@@ -2,12 +2,12 @@ import Variants
 
 /// The messages of `serve` at startup about the library that decodes HEIF and AVIF.
 enum HEIFNotice {
-    /// The first version without a vulnerability that lets a picture take over the process that decodes it
+    /// The first version that fixes a vulnerability by which a picture can take over the process that decodes it
     /// (GHSA-g89c-p67h-r497).
     static let floor = [1, 23, 5]
 
     /// - Parameters:
-    ///   - version: The version of libheif, for example `1.15.1`; nil if it is unknown.
+    ///   - version: The version of libheif, for example `1.15.1`, or nil if it is unknown.
     ///   - formats: The formats that are decoded.
     ///   - isTrusted: The `heif.trusted` setting.
     static func lines(version: String?, formats: Set<ImageFormat>, isTrusted: Bool) -> [String] {

@@ -13,8 +13,8 @@ enum Heap {
         _ = option(-8, CInt(clamping: count))
     }
 
-    /// Returns free pages to the system once per minute, until the task is cancelled. After a burst, the allocator
-    /// keeps nearly all of its memory, because memory at higher addresses is still in use.
+    /// Returns free pages to the system once per minute, until the task is cancelled. Otherwise, the allocator would
+    /// keep nearly all of its memory after a burst, because memory at higher addresses is still in use.
     static func returnFreePages() async {
         // Swift does not import `malloc_trim(3)`.
         typealias Trim = @convention(c) (Int) -> CInt

@@ -2,8 +2,8 @@ import ImageServer
 import ImageServerNIO
 
 extension RunConfiguration {
-    /// Whether only this machine can connect, including to the operators' address. False if sockets were passed,
-    /// because their addresses are unknown.
+    /// Whether only this machine can connect, including to the operators' address. The value is false if sockets were
+    /// passed, because their addresses are unknown.
     var isForThisMachine: Bool {
         listener.passed.isEmpty
             && [listener.listen, adminListen ?? listener.listen].allSatisfy { address in

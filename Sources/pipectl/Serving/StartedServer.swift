@@ -6,7 +6,7 @@ import Pipeline
 struct ServerHost: Sendable {
     var console = Console.own
     var environment = CommonOptions.environment()
-    /// Whether servers share event loops, which run until the program exits. Default false.
+    /// Whether servers share event loops, which run until the program exits. Defaults to false.
     var sharesLoops = false
 }
 
@@ -28,7 +28,7 @@ struct StartedServer: Sendable {
 
     /// Stops after the requests in progress have finished, and writes pending data to the stores.
     ///
-    /// - Parameter isQuiet: Whether to log nothing if requests or writes were interrupted.
+    /// - Parameter isQuiet: Whether to suppress log messages about interrupted requests or writes.
     func stop(isQuiet: Bool) async {
         changes.site.readiness.end()
         // Load balancers need time to notice this. The task is never cancelled, and a second signal terminates the

@@ -3,11 +3,11 @@ import PipelineFleet
 
 /// The connection to the Redis server that holds the queue of batches.
 enum QueueConnection {
-    /// Returns the configuration of the server given by `--queue`, otherwise by the `queue` or `fleet.redis` setting.
-    /// If the URL has no password, the password of a setting with the same server is used, because every user of a
-    /// machine can read a command line.
+    /// Returns the configuration of the server that `--queue` names or, if the option is absent, the `queue` or
+    /// `fleet.redis` setting. If the URL has no password, the password of a setting with the same server is used,
+    /// because every user of a machine can read a command line.
     ///
-    /// - Parameter given: The value of `--queue`; nil or empty if the option was not given.
+    /// - Parameter given: The value of `--queue`, which is nil or empty if the option was not given.
     /// - Throws: A usage error that does not contain any part of the URL.
     static func configuration(
         _ given: String?, _ settings: RunConfiguration, isQuiet: Bool
@@ -45,7 +45,8 @@ enum QueueConnection {
         return id
     }
 
-    /// Repeats a call while the server is unavailable, and logs this once. Throws if the server refuses the password.
+    /// Repeats a call while the server is unavailable, and logs once that it is unavailable. Throws if the server
+    /// refuses the password.
     ///
     /// - Returns: nil if an interruption was requested in the meantime.
     static func untilItAnswers<Value: Sendable>(

@@ -10,7 +10,7 @@ struct QueueEntry: Sendable, Hashable {
     }
 
     var source = BatchSource(source: "")
-    /// The position of the source in the input, from 1.
+    /// The position of the source in the input, starting at 1.
     var index = 0
     var recipes: [Recipe] = []
     var hasSeveralRecipes = false

@@ -40,7 +40,7 @@ struct QueueKey: Sendable {
 
 /// Decides which queue entries a worker accepts.
 struct QueueTrust: Sendable {
-    /// The key; nil if signatures cannot be verified.
+    /// The key, or nil if signatures cannot be verified.
     var key: QueueKey?
     /// Whether unsigned entries are rendered.
     var takesUnsigned: Bool

@@ -10,11 +10,11 @@ import PipelineSupport
 struct QueueSubmission {
     let submitter: BatchSubmitter
     let options: BatchOptions
-    /// The key that signs the entries; nil for unsigned entries.
+    /// The key that signs the entries, or nil if they are unsigned.
     let key: QueueKey?
     /// The serialized options of the batch.
     let queued: [UInt8]
-    /// The state of the batch when this process attached to it; nil if the batch is new.
+    /// The state of the batch when this process attached to it, or nil if the batch is new.
     let attached: BatchState?
     let isInterrupted: @Sendable () -> Bool
 
@@ -87,8 +87,8 @@ struct QueueSubmission {
 
     /// Submits entries.
     ///
-    /// - Returns: The number of entries that the queue accepted; nil if an interruption was requested while the queue
-    ///   was unavailable.
+    /// - Returns: The number of entries that the queue accepted, or nil if an interruption was requested while the
+    ///   queue was unavailable.
     private func submit(_ pending: [[UInt8]], from first: Int) async throws(CommandFailure) -> Int? {
         var isRepeated = false
         return try await QueueConnection.untilItAnswers { () async throws(BatchError) in

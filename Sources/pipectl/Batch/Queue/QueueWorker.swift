@@ -60,7 +60,7 @@ struct QueueWorker: Sendable {
                     let items = try await QueueConnection.untilItAnswers { () async throws(BatchError) in
                         try await worker.next(count: limit - running, blockSeconds: seconds, isIdle: running == 0)
                     }
-                    // Nil if the batch has all of its results or an interruption was requested.
+                    // The result is nil if the batch has all of its results or an interruption was requested.
                     guard let items, let items else { return }
                     if items.isEmpty, isOnce, running == 0 { return }
                     run.state.withLock { $0.held += items }
@@ -100,7 +100,8 @@ struct QueueWorker: Sendable {
     private func work(_ item: LeasedItem, _ run: Run) async {
         let result: [UInt8]
         var isFailure = false
-        // Nil if the batch no longer exists, or if the queue was unavailable until this worker was stopped.
+        // The result is nil if the batch no longer exists, or if the queue was unavailable until this worker was
+        // stopped.
         guard let options = await options(of: item.batch, run) else { return }
         if let entry = QueueEntry(payload: item.payload), let queued = QueueOptions(options) {
             let refusal = trust.refusal(of: item.payload, options, in: item.batch)
@@ -150,7 +151,7 @@ struct QueueWorker: Sendable {
 
     /// Renders an entry. Returns the report lines of its recipes, or nil if this worker cannot render at all.
     ///
-    /// - Parameter refusal: The reason why the entry is refused; nil if it is accepted.
+    /// - Parameter refusal: The reason why the entry is refused, or nil if it is accepted.
     private func lines(
         of entry: QueueEntry, _ queued: QueueOptions, _ refusal: BatchFailure?, _ run: Run
     ) async -> [ItemJSON]? {
@@ -192,7 +193,7 @@ struct QueueWorker: Sendable {
 
     /// Writes the outputs of an entry.
     ///
-    /// - Parameter folder: The folder that must contain the outputs; nil if they are written to a bucket.
+    /// - Parameter folder: The folder that must contain the outputs, or nil if they are written to a bucket.
     private func written(
         _ entry: QueueEntry, _ outcomes: [Int: BatchOutcome], to queued: QueueOptions, in folder: OpenFolder?,
         _ run: Run
