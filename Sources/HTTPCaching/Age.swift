@@ -9,7 +9,7 @@ package struct AgeArithmetic: Sendable, Hashable {
 
     /// The received `Age` plus the response delay.
     package var correctedAgeValue: Double { ageValue + responseDelay }
-    /// The age on arrival: the larger of the two estimates.
+    /// The age on arrival, which is the larger of the two estimates.
     package var correctedInitialAge: Double { max(apparentAge, correctedAgeValue) }
     package var currentAge: Double { correctedInitialAge + residentTime }
 }
@@ -36,7 +36,7 @@ package enum Age {
             residentTime: max(0, now - response.responseTime))
     }
 
-    /// Returns the value of an `Age` field: whole seconds, rounded down, at most 2³¹ (RFC 9111 §5.1, §1.2.2).
+    /// Returns the value of an `Age` field in whole seconds, rounded down and at most 2³¹ (RFC 9111 §5.1, §1.2.2).
     package static func fieldValue(of response: StoredResponse, now: Double) -> Int {
         Int(min(current(of: response, now: now).rounded(.down), 2_147_483_648))
     }

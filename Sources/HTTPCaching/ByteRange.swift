@@ -92,7 +92,8 @@ package enum ByteRange {
         }
     }
 
-    /// Parses the members of `bytes=…`. Returns nil for a different unit and for a malformed value (RFC 9110 §14.1.1).
+    /// Parses the members of `bytes=…`. Returns nil if the unit is different or the value is malformed (RFC 9110
+    /// §14.1.1).
     private static func specifiers(_ value: String) -> [Specifier]? {
         let halves = value.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard halves.count == 2, FieldLines.isSameName(FieldLines.trimmed(String(halves[0])), "bytes") else {

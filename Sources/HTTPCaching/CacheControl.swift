@@ -94,7 +94,7 @@ package struct CacheControl: Sendable, Hashable {
             let name = String(decoding: bytes[..<equals], as: UTF8.self)
             let trimmedName = FieldLines.trimmed(name)
             let given = String(decoding: bytes[(equals + 1)...], as: UTF8.self)
-            // Whitespace around "=" is not allowed (RFC 9110 §5.6.6). It is kept in the argument, which then is not a
+            // Whitespace around "=" is not allowed (RFC 9110 §5.6.6). It is kept in the argument, which is then not a
             // number.
             let argument = FieldLines.unquoted(bytes[(equals + 1)...]) ?? given
             return Directive(
@@ -104,7 +104,7 @@ package struct CacheControl: Sendable, Hashable {
     }
 
     /// Parses a directive that consists of a lowercase name, or of such a name and a number, as nearly all directives
-    /// do. Returns nil for any other form.
+    /// do. Returns nil if the directive has a different form.
     private static func plain(_ member: String) -> Directive? {
         let bytes = member.utf8
         let end = bytes.firstIndex { !($0 >= 0x61 && $0 <= 0x7A || $0 == 0x2D) } ?? bytes.endIndex

@@ -27,8 +27,8 @@ public struct CachingConfiguration: Sendable, Hashable {
     /// error response that declares no freshness. If zero, failures are not remembered.
     ///
     /// If nil, the default, failures are remembered for 2 seconds and only for variants. They include a 404, 410 or
-    /// 5xx, and a 200 that cannot be decoded. Such a 200 is remembered for no longer than this, however long it is
-    /// fresh.
+    /// 5xx, and a 200 that cannot be decoded. Such a 200 is remembered for no longer than this, even if it is fresh for
+    /// longer.
     public var errorMaxAge: Duration?
     /// The lifetime of failures if `errorMaxAge` is nil. It is short, so that a page recovers soon after its origin.
     package static let usualErrorMaxAge = Duration.seconds(2)

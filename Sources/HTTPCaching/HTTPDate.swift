@@ -1,4 +1,4 @@
-// Dates in HTTP fields (RFC 9110 §5.6.7). Three formats are accepted; only the first is generated. They are parsed
+// Dates in HTTP fields (RFC 9110 §5.6.7). Three formats are accepted, but only the first is generated. Dates are parsed
 // strictly, except that letter case is ignored, as RFC 9111 §4.2 recommends:
 //
 //     Sun, 06 Nov 1994 08:49:37 GMT      IMF-fixdate

@@ -24,7 +24,8 @@ package enum Invalidation {
     ///
     /// - Parameters:
     ///   - fields: all field lines of the response.
-    ///   - resolving: resolves a reference relative to `target`; returns nil if the reference is invalid.
+    ///   - resolving: a closure that resolves a reference relative to `target`, or returns nil if the reference is
+    ///     invalid.
     package static func targets(
         after method: String, to target: Target, status: Int, fields: [HeaderField],
         resolving: (_ reference: String) -> Target?

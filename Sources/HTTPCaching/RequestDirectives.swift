@@ -6,7 +6,7 @@
 package struct RequestDirectives: Sendable, Hashable {
     /// How stale a response may be for the client to accept it.
     package enum MaxStale: Sendable, Hashable {
-        /// `max-stale` without a value: any staleness is acceptable.
+        /// `max-stale` without a value, which means that any staleness is acceptable.
         case any
         /// `max-stale` with a value: the maximum number of seconds past the freshness lifetime.
         case seconds(Int)
@@ -16,7 +16,7 @@ package struct RequestDirectives: Sendable, Hashable {
     package var noCache = false
     /// `no-store`: neither this request nor its response may be stored. Stored responses may still be used.
     package var noStore = false
-    /// `only-if-cached`: do not contact the origin; answer with 504 if no stored response can be used.
+    /// `only-if-cached`: do not contact the origin, and answer with 504 if no stored response can be used.
     package var onlyIfCached = false
     /// `max-age`: the maximum age in seconds that the client accepts.
     package var maxAge: Int?

@@ -17,7 +17,7 @@ package enum ReuseDecision: String, Sendable, Hashable {
 
 /// How the origin failed.
 package enum OriginFailure: Sendable, Hashable {
-    /// No response arrived: the origin could not be reached, timed out, or closed the connection early.
+    /// No response arrived, because the origin could not be reached, timed out, or closed the connection early.
     case noResponse
     /// The origin sent a response with this status.
     case status(Int)
@@ -114,8 +114,8 @@ package enum Reuse {
         }
     }
 
-    /// Returns the fields for reusing a stored response (RFC 9111 §4). They exclude `Age`, which `Age.fieldValue`
-    /// provides.
+    /// Returns the header fields of a stored response that is reused (RFC 9111 §4). They exclude `Age`, which
+    /// `Age.fieldValue` provides.
     ///
     /// The fields listed by `no-cache` are also excluded, unless the response was just validated (§5.2.2.4).
     package static func fields(

@@ -32,8 +32,8 @@ public struct StoredResponse: Sendable, Hashable, Codable {
     /// Whether a soft purge has made the response stale. Until it is validated, the response is treated like one within
     /// `stale-while-revalidate`.
     public var isSoftPurged: Bool
-    /// Whether a purge of the response may have been missed. Until it is validated, the response is not used, whatever
-    /// the policy. Like other stale responses, it may still be served after the origin has failed.
+    /// Whether a purge of the response may have been missed. Until it is validated, the response is not used,
+    /// regardless of the policy. Like other stale responses, it may still be served after the origin has failed.
     public var isInDoubt: Bool
 
     /// Whether the status is 200, or 203, which is a 200 that a proxy has modified (RFC 9110 §15.3.4).

@@ -11,7 +11,7 @@ import RawStructuredFieldValues
 /// The directives that apply to a response in this cache.
 package struct GoverningDirectives: Sendable, Hashable {
     package let control: CacheControl
-    /// The name of the field with the directives, in lowercase: `cache-control` or a targeted field.
+    /// The lowercase name of the field that contains the directives, which is `cache-control` or a targeted field.
     package let fieldName: String
 
     /// Whether a targeted field replaces `Cache-Control` and `Expires`.

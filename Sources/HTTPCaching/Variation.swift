@@ -34,14 +34,14 @@ package enum Variation {
     ///
     /// Values are compared in normalized form, as permitted by §4.1: lines with the same name are combined, and
     /// whitespace around commas in lists is ignored. For `Accept`, `Accept-Charset`, `Accept-Encoding` and
-    /// `Accept-Language`, the order of members, letter case and the spelling of weights are ignored too. All other
+    /// `Accept-Language`, the order of members, letter case and the spelling of weights are also ignored. All other
     /// values are compared exactly, including letter case.
     package static func selects(_ stored: StoredResponse, requestFields: [HeaderField]) -> Bool {
         guard let names = names(in: stored.fields) else { return false }
         return names.allSatisfy { isAsThen($0, stored, requestFields) }
     }
 
-    /// Whether a request field has the same value as when the response was stored, or is absent in both.
+    /// Whether a request field has the same value as when the response was stored, or is absent from both requests.
     static func isAsThen(_ name: String, _ stored: StoredResponse, _ requestFields: [HeaderField]) -> Bool {
         switch (stored.selecting[name] ?? nil, normalised(name, in: requestFields)) {
         case (nil, nil): true

@@ -20,8 +20,8 @@ struct ForwardedFields: Sendable, Hashable {
         names = Set(texts.map { $0.lowercased() })
     }
 
-    /// Fields that specify a change and its conditions. Without them the origin would make a different change (RFC 9110
-    /// §13.2.1, §14.5).
+    /// Fields that specify a change and its conditions. If they were not forwarded, the origin would make a different
+    /// change (RFC 9110 §13.2.1, §14.5).
     private static let change: Set<String> = [
         "content-type", "content-encoding", "content-language", "content-location", "content-range", "content-digest",
         "digest", "content-md5", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range",
@@ -44,8 +44,8 @@ struct ForwardedFields: Sendable, Hashable {
     ///   - isOriginal: Whether the client requests the origin's response itself. If a picture is rendered from the
     ///     response, the client's conditions, ranges and content codings are not forwarded, because they apply to this
     ///     server's response.
-    ///   - changes: Whether the request may change the resource. Fields that specify the change are then forwarded,
-    ///     too.
+    ///   - changes: Whether the request may change the resource. If so, fields that specify the change are also
+    ///     forwarded.
     func upstream(_ fields: [HeaderField], isOriginal: Bool, changes: Bool = false) -> [HeaderField] {
         let loop = areAll || contains("cdn-loop") ? [] : LoopGuard.passedOn(fields)
         guard !isEmpty || changes else { return loop }

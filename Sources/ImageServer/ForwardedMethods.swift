@@ -25,7 +25,7 @@ package struct ForwardedMethods: Sendable, Hashable {
         return "`\(name)` is not a known method; write for example [POST, PUT], or [\"*\"] for all"
     }
 
-    /// Methods that are never forwarded: they are meant for proxies, not for the origin.
+    /// Methods that are never forwarded, because they are meant for proxies rather than for the origin.
     private static let unfit: Set<String> = ["CONNECT", "TRACE"]
 
     /// Whether a request is forwarded.

@@ -41,8 +41,8 @@ package struct Problem: Error, Sendable, Hashable {
         self.detail = detail
     }
 
-    /// Returns the error response. No cache stores the response. It has `Vary: Accept` if a successful response would
-    /// have it.
+    /// Returns the error response. The response is not stored by caches, and has `Vary: Accept` if a successful
+    /// response would have it.
     ///
     /// - Parameter showsAll: Whether the client may see the message for the log.
     package func response(variesByAccept: Bool = false, showsAll: Bool = false, now: Double) -> ServerResponse {

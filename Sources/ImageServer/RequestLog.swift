@@ -53,8 +53,8 @@ package final class RequestLog: Sendable {
     private static let limit = 4096
 
     /// - Parameters:
-    ///   - write: Writes one line. May block.
-    ///   - reportLost: Called with the number of lines dropped since the previous line. May block.
+    ///   - write: A closure that writes one line. May block.
+    ///   - reportLost: A closure that is called with the number of lines dropped since the previous line. May block.
     package init(write: @escaping @Sendable (Entry) -> Void, reportLost: @escaping @Sendable (Int) -> Void) {
         output = write
         self.reportLost = reportLost

@@ -42,8 +42,8 @@ public struct ServerConfiguration: Sendable {
     /// The name in `baseURLs` for sources without a name. With `photos`, the source `a/b.jpg` means `photos:a/b.jpg`.
     /// If nil, the default, such sources are refused.
     public var defaultBase: String?
-    /// The secret with which operators purge, read `/metrics` and see details of errors. At least 16 characters of
-    /// visible ASCII. If nil, the default, purges are refused.
+    /// The secret with which operators purge, read `/metrics` and see details of errors. It must have at least 16
+    /// characters of visible ASCII. If nil, the default, purges are refused.
     public var adminToken: String?
     /// The token that clients need if the server has no keys and serves only this machine, or nil if no token is
     /// needed.

@@ -10,7 +10,7 @@ package struct ServerRequest: Sendable, Hashable {
     package var target: String
     /// The field lines in order. Values have no whitespace around them.
     package var fields: [HeaderField]
-    /// The body. Empty unless the site reads it.
+    /// The body. It is empty unless the site reads it.
     package var body: [UInt8] = []
     /// The client's address, or nil if it is unknown. IPv4-mapped IPv6 addresses are converted to IPv4.
     package var client: String? { didSet { client = client.map(IPAddress.plain) } }
@@ -23,7 +23,7 @@ package struct ServerRequest: Sendable, Hashable {
         self.fields = fields
     }
 
-    /// Whether the response consists of headers only.
+    /// Whether the response consists only of headers.
     package var isHead: Bool { method == "HEAD" }
 
     /// Returns all lines of a field joined with commas, or nil if the request has no such field.

@@ -68,8 +68,8 @@ struct PurgeOrder: Sendable {
     ///
     /// - Parameters:
     ///   - baseURLs: The names with which sources may begin.
-    ///   - own: Returns the stored name of an application's own original, or of a prefix of such names if the second
-    ///     argument is true.
+    ///   - own: A closure that returns the stored name of an application's own original, or of a prefix of such names
+    ///     if the second argument is true.
     ///   - mountPoint: The path prefix of all routes.
     init(
         json bytes: [UInt8], _ baseURLs: BaseURLs = .none, _ own: (String, Bool) -> String? = { _, _ in nil },

@@ -82,7 +82,7 @@ extension Site {
 
     /// Removes the token from a request, so that it reaches neither the logs nor an origin.
     ///
-    /// - Returns: A redirect if a browser sent the token in the URL, otherwise nil.
+    /// - Returns: A redirect if a browser sent the token in the URL, and nil otherwise.
     /// - Throws: a `Problem` with status 401 if the request needs a token and has none.
     private func admitToken(of request: inout ServerRequest) throws(Problem) -> ServerResponse? {
         guard let token = accessTokenInForce, Operation.Name(RequestTarget(request.target)) != .health else {

@@ -65,7 +65,7 @@ public struct Site: Sendable {
 
     /// Responds to a request. Errors also become responses.
     ///
-    /// - Parameter onInterim: Receives the origin's interim responses before this method returns.
+    /// - Parameter onInterim: A closure that receives the origin's interim responses before this method returns.
     package func respond(
         to request: ServerRequest, onInterim: @escaping @Sendable (ServerResponse) -> Void = { _ in }
     ) async -> ServerResponse {
@@ -330,7 +330,8 @@ public struct Site: Sendable {
     ///
     /// - Parameters:
     ///   - told: A `Cache-Control` that replaces the value derived from the original.
-    ///   - naming: Returns the fields that name the source. Receives the picture and the fields that it varies by.
+    ///   - naming: A closure that returns the fields that name the source. It receives the picture and the fields that
+    ///     it varies by.
     func answer(
         _ asked: ImageRequest, to request: ServerRequest, isNegotiated: Bool, told: String?, isOwnRoute: Bool = false,
         expiry: Double? = nil,

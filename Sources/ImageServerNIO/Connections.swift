@@ -39,8 +39,8 @@ final class Connections: Sendable {
     private let mostRefused: Int
     /// The number of open sockets, including connections that are closing.
     private let sockets = Atomic(0)
-    /// The maximum number of open sockets: connections with and without a slot, and a reserve for connections that are
-    /// being opened or closed.
+    /// The maximum number of open sockets. It includes connections with and without a slot, and a reserve for
+    /// connections that are being opened or closed.
     private let socketLimit: Int
 
     init(_ configuration: ListenerConfiguration) {

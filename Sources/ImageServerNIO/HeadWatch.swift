@@ -77,7 +77,7 @@ final class HeadWatch: ChannelInboundHandler {
     typealias InboundOut = ByteBuffer
 
     private let progress: HeadProgress
-    /// The state of the line ending at the current position within the headers: 1 after LF, 2 after LF CR.
+    /// The state of the line ending at the current position within the headers, which is 1 after LF and 2 after LF CR.
     private var ends = 0
 
     init(_ progress: HeadProgress) { self.progress = progress }

@@ -23,7 +23,7 @@ struct Listener: Sendable {
 
     /// Starts listening.
     ///
-    /// - Parameter bootstrap: Returns a bootstrap without TCP options.
+    /// - Parameter bootstrap: A closure that returns a bootstrap without TCP options.
     static func open(_ address: ListenAddress, _ bootstrap: () -> ServerBootstrap) async throws -> Listener {
         switch address {
         case .tcp(let host, let port):

@@ -23,7 +23,7 @@ package struct RequestObservers: Sendable {
     /// - Parameters:
     ///   - isRequest: Whether the received bytes were a valid request.
     ///   - duration: The time from the request's headers to the response's headers.
-    ///   - entry: Returns the log entry. Called only if there is a log.
+    ///   - entry: A closure that returns the log entry. It is called only if there is a log.
     func record(
         _ answer: RequestLog.Answer, isRequest: Bool, _ duration: Duration, entry: () -> RequestLog.Entry
     ) {

@@ -45,8 +45,7 @@ public final class RateLimit: Sendable {
     ///   - client: The client's address. Clients without an address share a bucket, and so do the addresses of one IPv6
     ///     network.
     ///   - now: The current time, in Unix seconds.
-    /// - Returns: nil if the request may proceed, otherwise the number of whole seconds after which the client may
-    ///   retry.
+    /// - Returns: The number of whole seconds after which the client may retry, or nil if the request may proceed.
     func take(_ client: String?, now: Double) -> Int? {
         let name = Self.network(client ?? "")
         return state.withLock { state in
@@ -68,8 +67,8 @@ public final class RateLimit: Sendable {
     /// The number of clients that are remembered.
     var count: Int { state.withLock { $0.recent.count + $0.former.count } }
 
-    /// Returns the first 64 bits of an IPv6 address, which identify a customer's network (RFC 6177). Returns other
-    /// strings unchanged.
+    /// Returns the first 64 bits of an IPv6 address, which identify a customer's network (RFC 6177). Returns any other
+    /// string unchanged.
     package static func network(_ address: String) -> String {
         let address = IPAddress.plain(address)
         guard address.utf8.contains(UInt8(ascii: ":")) else { return address }

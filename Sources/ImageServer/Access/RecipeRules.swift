@@ -31,8 +31,8 @@ public struct RecipeRules: Sendable {
 
     public init() {}
 
-    /// Whether the rules keep clients from rendering arbitrary pictures: presets, recipes or steps are limited, or a
-    /// watermark is set.
+    /// Whether the rules keep clients from rendering arbitrary pictures, because presets, recipes or steps are limited
+    /// or a watermark is set.
     package var isRestricted: Bool { presetsOnly || allowed != nil || steps != nil || watermark != nil }
 
     /// Returns the recipe to render for a string that parses as `recipe`.
@@ -61,8 +61,8 @@ public struct RecipeRules: Sendable {
         }
     }
 
-    /// Returns the preset that a recipe string consists of, with or without `suffixes` after it. Returns nil for other
-    /// strings.
+    /// Returns the preset that a recipe string consists of, with or without `suffixes` after it. Returns nil if the
+    /// string has a different form.
     func preset(in text: String) -> String? {
         let steps = text.split(separator: ",")
         guard let first = steps.first, first.hasPrefix("@"), steps.dropFirst().allSatisfy(isSuffix) else { return nil }
@@ -124,8 +124,8 @@ struct SizeSteps {
     /// Ratios of the shorter to the longer edge of a box, for screens, photographs, banners and squares.
     private static let ratios = [1, 4.0 / 5, 3.0 / 4, 2.0 / 3, 9.0 / 16, 1.0 / 2, 1.0 / 3]
 
-    /// The maximum number of sizes per edge length: boxes of each ratio in portrait and landscape, a width alone and a
-    /// height alone.
+    /// The maximum number of sizes per edge length. They are the boxes of each ratio in portrait and landscape, a width
+    /// without a height, and a height without a width.
     static let boxesOfEdge = 2 * ratios.count - 1 + 2
 
     /// Returns the smallest step that is at least `edge`, or the largest step if all are smaller.

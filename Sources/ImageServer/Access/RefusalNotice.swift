@@ -12,7 +12,7 @@ final class RefusalNotice: Sendable {
     ///
     /// - Parameters:
     ///   - text: The source as the client wrote it.
-    ///   - warn: Writes to the log.
+    ///   - warn: A closure that writes to the log.
     func report(_ problem: Problem, of text: String, _ bases: BaseURLs, _ warn: (String) -> Void) {
         guard let reason = problem.logged, let source = try? bases.resolved(text) else { return }
         let url = source.folder == nil ? try? SourceURL(source.text) : nil

@@ -94,7 +94,8 @@ package struct RequestAdmission: Sendable, Hashable {
         text.utf8.allSatisfy { $0.isLetterOrDigit || "-._~!$&'()*+;=:%[]".utf8.contains($0) }
     }
 
-    /// Returns the path and query of a target in origin form or absolute form. Throws a 400 for other forms.
+    /// Returns the path and query of a target in origin form or absolute form. Throws a 400 if the target has a
+    /// different form.
     static func originForm(_ target: String) throws(Problem) -> String {
         // A target consists of visible ASCII characters, and a fragment is never sent (RFC 3986 §2, §3.5).
         guard target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }) else {

@@ -9,7 +9,8 @@ public import PipelineSupport
 // `?exp=UNIX` if the path has an expiry. `v=…` in the query is not signed, so pages can add it to paths that were
 // signed elsewhere. References: RFC 2104 (HMAC), RFC 4648 §5 (base64url).
 
-/// Decides who may request pictures: the keys that sign paths, and whether paths without a signature are served.
+/// Decides who may request pictures. Contains the keys that sign paths, and whether paths without a signature are
+/// served.
 package struct Signature: Sendable {
     /// The path segment that unsigned paths have instead of a signature.
     static let unsigned = "unsigned"
@@ -18,7 +19,8 @@ package struct Signature: Sendable {
     /// Whether unsigned paths are served, but only to clients on this machine. A server without keys that listens only
     /// on this machine does so.
     package var servesThisMachine = false
-    /// Keys that verify signatures. With several keys, one can be replaced while paths that it signed are still in use.
+    /// Keys that verify signatures. If there are several keys, one can be replaced while paths that it signed are still
+    /// in use.
     package var keys: [SigningKey]
 
     package init(allowUnsigned: Bool, keys: [SigningKey] = []) {
@@ -87,7 +89,7 @@ public struct SigningKey: Sendable {
     ///
     /// - Parameters:
     ///   - id: The key's name in signed paths, 1 to 32 bytes.
-    ///   - hex: At least 16 bytes, as two hexadecimal digits per byte.
+    ///   - hex: The key, at least 16 bytes long, with two hexadecimal digits per byte.
     /// - Throws: if the name or the key is invalid. The message does not contain the key.
     public init(id: String, hex: String) throws(InvalidSetting) {
         guard (1...32).contains(id.utf8.count), id.utf8.allSatisfy(\.isOfName) else {
@@ -197,8 +199,8 @@ struct SignedPath {
     /// The latest value of `exp`, which has at most eleven digits.
     static let latest = 99_999_999_999.0
 
-    /// Returns the time in a query `exp=UNIX`, or nil for any other query. The value consists of digits and is at most
-    /// `latest`.
+    /// Returns the time in a query `exp=UNIX`, or nil if the query has a different form. The value consists of digits
+    /// and is at most `latest`.
     static func expiry(_ query: [UInt8]) -> Int? {
         guard query.starts(with: "exp=".utf8) else { return nil }
         let digits = query.dropFirst(4)

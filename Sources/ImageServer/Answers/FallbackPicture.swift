@@ -41,7 +41,7 @@ package struct FallbackPicture: Sendable {
 
     /// Returns the response to a failed request for a variant. The response is never stored.
     ///
-    /// - Parameter image: The result of `request(like:)`. If nil, rendering failed, too, and the picture is sent
+    /// - Parameter image: The result of `request(like:)`. If nil, rendering also failed, and the picture is sent
     ///   unchanged.
     func response(to problem: Problem, _ image: ImageResponse?, variesByAccept: Bool, now: Double) -> ServerResponse {
         let bytes = image?.bytes ?? bytes

@@ -6,7 +6,7 @@ import PipelineSupport
 /// expected. In this case, close the connection, because the announced length cannot be sent. A server that can send
 /// files directly uses `withFile(_:)`.
 public struct AnswerBody: Sendable, AsyncSequence {
-    /// The body, if it is in memory. Empty if the body is in a file.
+    /// The body, if it is in memory. If the body is in a file, the slice is empty.
     public let bytes: ArraySlice<UInt8>
     private let file: SpooledBody?
     /// The byte range of the file that is sent.
@@ -25,9 +25,9 @@ public struct AnswerBody: Sendable, AsyncSequence {
     /// Calls `send` with the file that contains the body. Returns nil without calling `send` if the body is in memory.
     ///
     /// - Parameters:
-    ///   - send: Receives a file descriptor, which is open for reading during the call, and the range of bytes to send.
-    ///     Use `pread(2)` or `sendfile(2)`, because the file offset is unspecified. Duplicate the descriptor with
-    ///     `dup(2)` to send the bytes later. The file has no name and does not change.
+    ///   - send: A closure that receives a file descriptor, which is open for reading during the call, and the range of
+    ///     bytes to send. Use `pread(2)` or `sendfile(2)`, because the file offset is unspecified. Duplicate the
+    ///     descriptor with `dup(2)` to send the bytes later. The file has no name and does not change.
     public func withFile<Result>(_ send: (Int32, Range<Int>) throws -> Result) rethrows -> Result? {
         guard let file else { return nil }
         return try withExtendedLifetime(file) { try send(file.descriptor, range) }

@@ -7,15 +7,15 @@ extension Site {
     /// validators, 304, HEAD, ranges, `Vary`, `Cache-Control`, `Cache-Status` and RFC 9457 problems, and content
     /// negotiation with `Accept` if the recipe leaves the format open.
     ///
-    /// The application decides which client may see which picture: signatures, recipe rules and base URLs do not apply.
-    /// The settings for rate limits, forwarded fields, CORS, added fields and the fallback picture do apply.
+    /// The application decides which client may see which picture, so signatures, recipe rules and base URLs do not
+    /// apply. The settings for rate limits, forwarded fields, CORS, added fields and the fallback picture do apply.
     ///
     /// - Parameters:
     ///   - request: A GET or HEAD request. Its path is ignored.
     ///   - image: The picture. Its own fields and policy take precedence over the site's.
-    ///   - cacheControl: Replaces the value derived from the original. The original's restrictions for shared caches
-    ///     still apply, and `private` and `no-store` in this value always apply. A response that the pipeline may not
-    ///     store is `private`.
+    ///   - cacheControl: A `Cache-Control` that replaces the value derived from the original. The original's
+    ///     restrictions for shared caches still apply, and `private` and `no-store` in this value always apply. A
+    ///     response that the pipeline may not store is `private`.
     ///   - client: The client's address, for `ServerConfiguration.rate`.
     public func respond(
         to request: HTTPRequest, with image: ImageRequest, cacheControl: String? = nil, client: String? = nil

@@ -113,8 +113,8 @@ extension Site {
 
     private static let recentCount = 24
 
-    /// Returns part of a folder listing for `?folder=NAME:PATH`, sorted, starting after `&after=FILE`. Names are
-    /// percent-encoded as in sources.
+    /// Returns a part of the sorted listing of a folder for `?folder=NAME:PATH`, starting after `&after=FILE`. Names
+    /// are percent-encoded as in sources.
     func folderText(_ target: String) async throws(Problem) -> String {
         var given: [Substring: String] = [:]
         for pair in target.drop(while: { $0 != "?" }).dropFirst().split(separator: "&") {

@@ -9,9 +9,9 @@ package struct PreparedAnswer: Sendable {
     package let status: Int
     /// The status line and header fields, including the empty line, for a connection that stays open.
     package let head: [UInt8]
-    /// The body. Empty for HEAD and for a 304.
+    /// The body. It is empty for HEAD and for a 304.
     package let body: [UInt8]
-    /// The length of the body that a GET receives, in bytes, for the log. 0 for a 304.
+    /// The length of the body that a GET receives, in bytes, for the log. It is 0 for a 304.
     package let length: Int
     /// The note that the log shows after the status.
     package let note: String?
@@ -27,7 +27,7 @@ struct HitQuery {
     private(set) var ifNoneMatch: String?
     private(set) var ifModifiedSince: String?
     private(set) var origin: String?
-    /// `Range`, `If-Range` and the two conditions above, in order. Empty if the request has no `Range`.
+    /// `Range`, `If-Range` and the two conditions above, in order. The array is empty if the request has no `Range`.
     private(set) var selecting: [HeaderField] = []
     let isHead: Bool
 
@@ -97,7 +97,7 @@ struct HitQuery {
 final class PreparedAnswers: Sendable {
     struct Key: Hashable {
         var target: String
-        /// The formats that the client accepts, if the output depends on them. Otherwise empty.
+        /// The formats that the client accepts, if the output depends on them. Otherwise, the array is empty.
         var formats: [UInt8]
         /// The origin of the requesting page, if the response's header fields depend on it.
         var origin: String?
@@ -133,7 +133,7 @@ final class PreparedAnswers: Sendable {
         /// - Parameters:
         ///   - fresh: The time during which the response is fresh, in Unix seconds.
         ///   - length: The length of the body, in bytes.
-        ///   - response: Returns the response without its body, for a time and a tier.
+        ///   - response: A closure that returns the response without its body, for a time and a tier.
         init(
             _ answer: MemoryAnswer, route: Route, fresh: Range<Double>, length: Int,
             response: @escaping @Sendable (_ now: Double, _ tier: TierName) -> ServerResponse

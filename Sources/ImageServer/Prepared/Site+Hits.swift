@@ -30,8 +30,8 @@ extension Site {
         return pipeline.body(of: entry.answer).flatMap { entry.prepared($0, for: query, now: now) }
     }
 
-    /// Returns a prepared response with its body. The body is read from memory if the caller did not call `hit`,
-    /// otherwise from a slower tier.
+    /// Returns a prepared response with its body. The body is read from memory if the caller did not call `hit`, and
+    /// from a slower tier otherwise.
     func storedHit(_ request: ServerRequest) async -> ServerResponse? {
         let now = now()
         guard let query = HitQuery(method: request.method, fields: request.fields, self),

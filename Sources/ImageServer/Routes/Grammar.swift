@@ -10,8 +10,8 @@ package protocol Grammar: Sendable {
     /// Parses a target without side effects.
     ///
     /// - Parameters:
-    ///   - signature: Decides whether the request is allowed. The signature is checked before any part of the target is
-    ///     decoded.
+    ///   - signature: The rules that decide whether the request is allowed. The signature is checked before any part of
+    ///     the target is decoded.
     ///   - now: The current time, in Unix seconds.
     /// - Throws: a `Problem` with status 403 if the target is not signed or has expired, or 400 if it is malformed.
     func read(_ target: RequestTarget, _ signature: Signature, now: Double) throws(Problem) -> RoutedRequest
@@ -76,7 +76,7 @@ package enum Route: Sendable, Hashable {
 }
 
 extension ServerConfiguration {
-    /// Returns the route named by the first segment of a target, or nil for other paths.
+    /// Returns the route named by the first segment of a target, or nil if it names no route.
     func route(of target: RequestTarget) -> Route? {
         guard let name = target.name else { return nil }
         if let grammar = grammars.first(where: { $0.name.utf8.elementsEqual(name.utf8) }) { return .picture(grammar) }

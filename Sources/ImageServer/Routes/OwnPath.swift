@@ -8,7 +8,7 @@ import PipelineSupport
 /// The recipe is one path segment, and the source is the rest of the path. Both are percent-decoded exactly once. The
 /// query may contain `exp=UNIX`, which `Signature` checks, and `v=…`, which is ignored.
 struct OwnPath {
-    /// The recipe. Empty if the path has no recipe.
+    /// The recipe, or an empty string if the path has no recipe.
     let recipe: String
     /// The source as the client wrote it.
     let source: String

@@ -1,6 +1,6 @@
 /// A request target in origin form, split as received. No part of the target is decoded.
 package struct RequestTarget: Sendable {
-    /// Path and query as sent, relative to the mount point.
+    /// The path and query as sent, relative to the mount point.
     package let text: String
     /// The first segment of the path, which names the route. The name is empty for `/`, and nil if the target is not a
     /// path.
