@@ -7,8 +7,9 @@ extension ImagePipeline {
     /// origins unchanged. In both cases, only origins with a `HostSettings` value that enables it receive a context.
     ///
     /// - Parameters:
-    ///   - status: returns the status code of an answer.
-    ///   - body: produces the answer. It receives the trace identifier if a tracer provides one in the W3C format.
+    ///   - status: a closure that returns the status code of an answer.
+    ///   - body: a closure that produces the answer. It receives the trace identifier if a tracer provides one in the
+    ///     W3C format.
     package func traced<Answer: Sendable>(
         _ request: ServedRequest, status: (Answer) -> Int, _ body: (_ traceID: String?) async -> Answer
     ) async -> Answer {

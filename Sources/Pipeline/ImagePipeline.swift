@@ -133,7 +133,8 @@ public final class ImagePipeline: Sendable {
     /// Returns the response to a request, ignoring `timeout`.
     ///
     /// - Parameters:
-    ///   - tell: receives the events of the request except `finished`, or nil if the request has no `LoadTask`.
+    ///   - tell: a closure that receives the events of the request except `finished`, or nil if the request has no
+    ///     `LoadTask`.
     ///   - showsStale: whether to report a stale picture first and then wait for a current one.
     func respond(
         to request: ImageRequest, telling tell: LoadTask.Tell?, showsStale: Bool = false

@@ -32,7 +32,7 @@ final class KnownLibraries: Sendable {
         self.threads = threads
     }
 
-    /// The libraries if they are already known, otherwise `unknown`.
+    /// The libraries if they are already known, or `unknown` otherwise.
     var known: RenderLibraries { renderer.libraries ?? current ?? .unknown }
 
     private var current: RenderLibraries? { state.withLock { $0?.isCurrent == true ? $0?.libraries : nil } }

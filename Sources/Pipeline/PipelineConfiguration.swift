@@ -33,8 +33,8 @@ public struct PipelineConfiguration: Sendable {
     /// The media types accepted from origins, with `*` for a subtype and the empty string for an empty `Content-Type`.
     ///
     /// A response without a type is accepted. If a response has several types, all of them must match. The default
-    /// applies only to raw responses (`OriginalRequest`): for variants, the bytes decide whether the response is a
-    /// picture. Any other value applies to both.
+    /// applies only to raw responses (`OriginalRequest`), because for variants, the bytes decide whether the response
+    /// is a picture. Any other value applies to both.
     public var acceptedTypes = Self.usualTypes
     static let usualTypes = ["image/*", "application/octet-stream", ""]
     /// Further tiers behind memory and the cache folder, from nearest to farthest, such as a service that several
@@ -97,11 +97,12 @@ public struct PipelineConfiguration: Sendable {
     /// once for each kind.
     public var logger = Logger(label: "image-pipeline")
     /// The factory for metrics (docs/metrics.md). If nil, the default, the pipeline uses the factory that
-    /// `MetricsSystem` was bootstrapped with before the pipeline is created. If there is none, nothing is measured.
+    /// `MetricsSystem` was bootstrapped with before the pipeline is created. If no factory is available, metrics are
+    /// not recorded.
     public var metrics: (any MetricsFactory)?
     /// The tracer for requests and their stages. If nil, the default, the pipeline uses the tracer that
-    /// `InstrumentationSystem` was bootstrapped with before the pipeline is created. If there is none, no spans are
-    /// created.
+    /// `InstrumentationSystem` was bootstrapped with before the pipeline is created. If no tracer is available, spans
+    /// are not created.
     public var tracer: (any Tracer)?
 
     /// Creates a configuration with the defaults for all other settings.

@@ -78,8 +78,8 @@ public struct PurgeSelection: Sendable, Hashable {
     /// the SHA-256 of its stored name.
     ///
     /// The purge searches all records in the cache folder and in memory. A source without a record, for example after
-    /// its eviction, is found only by its own tag. Work in flight when the purge starts is not stored, whatever its
-    /// source.
+    /// its eviction, is found only by its own tag. Work in flight when the purge starts is not stored, regardless of
+    /// its source.
     public static func tags(_ tags: Set<String>) -> PurgeSelection { PurgeSelection(tags: tags) }
 
     /// Selects all variants of every original that has a stored variant with one of these masks. Originals are kept

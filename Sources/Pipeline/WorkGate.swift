@@ -6,7 +6,8 @@ package final class WorkGate: Sendable, Hashable {
     private let hasPassed = Mutex(false)
     private let decide: @Sendable () throws(PipelineError) -> Void
 
-    /// - Parameter decide: throws the error to fail the request with, usually `rateLimited`. Must not block.
+    /// - Parameter decide: a closure that throws the error to fail the request with, usually `rateLimited`. Must not
+    ///   block.
     package init(_ decide: @escaping @Sendable () throws(PipelineError) -> Void) { self.decide = decide }
 
     package static func == (left: WorkGate, right: WorkGate) -> Bool { left === right }

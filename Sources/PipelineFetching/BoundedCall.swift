@@ -7,7 +7,7 @@ import PipelineSupport
 ///   - who: the name of the code in messages.
 ///   - limit: the setting that `seconds` comes from.
 ///   - code: the error code if `call` throws.
-///   - atEnd: called when the call has ended, or after `seconds`.
+///   - atEnd: a closure that is called when the call has ended, or after `seconds`.
 func bounded<Value: Sendable>(
     _ url: SourceURL, _ who: String, seconds: Double, limit: String, code: FetchError.Code,
     atEnd: @escaping @Sendable () -> Void = {}, _ call: @escaping @Sendable () async throws -> Value

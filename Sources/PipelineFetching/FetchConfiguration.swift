@@ -6,7 +6,7 @@ public struct FetchConfiguration: Sendable, Hashable {
     /// enough to hide latency and few enough to be polite.
     ///
     /// Slow transfers do not count. A transfer is slow if it received less than ten times `stallRate` in one second.
-    /// The first transfer of an origin does not count either if it has waited half a second. In total, 32 times as many
+    /// The first transfer of an origin also does not count if it has waited half a second. In total, 32 times as many
     /// transfers may be in progress, but at most 1,024 more than this number, and at most a quarter of the total in one
     /// network (/24 or /48). If the total is reached and an origin without any transfer is waiting, a transfer that has
     /// been slow for a quarter of `headTimeout` fails.
@@ -27,12 +27,12 @@ public struct FetchConfiguration: Sendable, Hashable {
     /// The rate in bytes per second below which a body counts as stalled. Defaults to 1000.
     public var stallRate = 1000
     /// The maximum number of redirects to follow. Each redirect is checked like a first request. Defaults to 10, half
-    /// of what browsers follow. 0 refuses all redirects.
+    /// of what browsers follow. If 0, all redirects are refused.
     public var maxRedirects = 10
     /// The proxy for all fetches except those to link-local addresses. Defaults to nil (no proxy).
     public var proxy: FetchProxy?
-    /// The path of a Unix socket that receives all requests, whatever their host. If nil, the default, requests are
-    /// sent to the host's address.
+    /// The path of a Unix socket that receives all requests, regardless of their host. If nil, the default, requests
+    /// are sent to the host's address.
     package var unixSocket: String?
     /// The size of the largest body in bytes, checked as the body arrives. Defaults to 100 MB. A pipeline sets it to
     /// `limits.bytes`.
@@ -79,8 +79,8 @@ public struct FetchConfiguration: Sendable, Hashable {
     /// The entry appended to `CDN-Loop` in every request (RFC 8586), so that a server recognizes its own requests.
     /// Defaults to nil (no entry).
     package var loopEntry: String?
-    /// The maximum number of further attempts after a failed attempt (`RetryingTransport`). Defaults to 2. 0 disables
-    /// retries.
+    /// The maximum number of further attempts after a failed attempt (`RetryingTransport`). Defaults to 2. If 0, failed
+    /// requests are not retried.
     public var maxRetries = 2
     /// The time before the first retry, doubled for each further retry, with jitter down to half. Defaults to 0.2
     /// seconds.
@@ -88,7 +88,7 @@ public struct FetchConfiguration: Sendable, Hashable {
     /// The longest `Retry-After` to wait for. A longer value ends the attempts. Defaults to 5 seconds.
     public var maxRetryAfter = Duration.seconds(5)
 
-    // Transfers count time in seconds.
+    // Transfers measure time in seconds.
     var connectSeconds: Double { connectTimeout.inSeconds }
     var headerSeconds: Double { headTimeout.inSeconds }
     var stallSeconds: Double { stallTimeout.inSeconds }

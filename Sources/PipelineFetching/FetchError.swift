@@ -50,7 +50,7 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
     public let code: Code
     /// The source (without credentials), the failure, and how to fix it.
     public let message: String
-    /// The failure in more detail, for the log only.
+    /// The failure in more detail, which is shown only in the log.
     package var logged: String?
     /// The program's own error that caused this error.
     package var cause: (any Error)?
@@ -64,7 +64,7 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
         message = "fetching \(url.redacted): \(problem)"
     }
 
-    /// - Parameter message: names the source, without credentials.
+    /// - Parameter message: a description that names the source, without credentials.
     public init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message

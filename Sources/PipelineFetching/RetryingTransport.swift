@@ -17,8 +17,8 @@ package final class RetryingTransport<Base: Transport>: Transport {
     private let parts = Mutex(InterruptedParts())
     private let pause: @Sendable (_ seconds: Double) async throws -> Void
 
-    /// - Parameter pause: waits between attempts. By default, it sleeps until the time has passed or the task is
-    ///   cancelled.
+    /// - Parameter pause: a closure that waits between attempts. By default, it sleeps until the time has passed or the
+    ///   task is cancelled.
     package init(
         _ base: Base, configuration: FetchConfiguration,
         pause: @escaping @Sendable (_ seconds: Double) async throws -> Void = { seconds in

@@ -20,8 +20,8 @@ public protocol Transport: Sendable {
     ///
     /// Throws `missing`, `tooLarge` if the body exceeds `maxBytes`, `cancelled`, or another code if the origin failed.
     ///
-    /// - Parameter onProgress: called while the body arrives, on a thread that must not be blocked, with the number of
-    ///   bytes received and the announced length, if any.
+    /// - Parameter onProgress: a closure that is called while the body arrives, on a thread that must not be blocked,
+    ///   with the number of bytes received and the announced length, if any.
     func fetch(
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse
@@ -33,7 +33,7 @@ public protocol Transport: Sendable {
 extension Transport {
     public var isLocal: Bool { false }
 
-    /// Whether records and originals are looked up and stored, rather than variants only.
+    /// Whether records and originals are looked up and stored, rather than only variants.
     package var keepsRecords: Bool { !(self is BytesTransport) }
 
     package func fetch(_ request: FetchRequest) async throws(FetchError) -> FetchedResponse {
@@ -57,9 +57,9 @@ public struct FetchRequest: Sendable, Hashable {
     /// Header fields with the trace context. They are sent only to origins whose `HostSettings` enable them. Empty by
     /// default.
     package var traceFields: [HeaderField] = []
-    /// The maximum size of the body in bytes, for this request only. If nil, the configured limit applies.
+    /// The maximum size of the body in bytes, which applies only to this request. If nil, the configured limit applies.
     public var maxBytes: Int?
-    /// The total time for this request only. If nil, the configured limit applies.
+    /// The total time, which applies only to this request. If nil, the configured limit applies.
     public var timeout: Duration?
     /// Whether redirects are followed. If not, they are returned as values like any other status. Defaults to true.
     package var followsRedirects = true

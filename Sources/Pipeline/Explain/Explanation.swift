@@ -84,7 +84,7 @@ public struct Explanation: Sendable {
 }
 
 extension ImagePipeline {
-    /// Explains how `respond(to:)` would answer a request now. Reads the caches like a request does, but contacts no
+    /// Explains how `respond(to:)` would answer a request now. Reads the caches as a request does, but contacts no
     /// origin and stores nothing.
     ///
     /// Throws `invalidSource`, `sourceRefused` and `maskUnavailable` like a request. Any other error that can be

@@ -89,7 +89,7 @@ final class PurgeFeed: PurgeNews {
     /// the purge from the stream.
     func repeatOwn() { state.withLock { $0.repeatsOwn = true } }
 
-    /// - Parameter isFirst: whether this is the first attempt. Only its failure is logged.
+    /// - Parameter isFirst: whether this is the first attempt. A failure is logged only if it is.
     private func publish(_ purge: Purge, isFirst: Bool = true) async -> Bool {
         do throws(RedisError) {
             for part in purge.parts { _ = try await stream.publish(part, from: node, on: connection) }

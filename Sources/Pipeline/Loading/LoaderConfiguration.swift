@@ -10,7 +10,8 @@ public struct LoaderConfiguration: Sendable, Hashable {
     /// The maximum number of loads waiting or running, excluding prefetches. A new load beyond this limit supersedes
     /// the oldest waiting load, or the oldest running load if none is waiting. If nil, the default, there is no limit.
     public var maxWaiting: Int?
-    /// The fraction of `maxConcurrentLoads` that prefetches may use, 0…1, but at least one load. Defaults to 0.5.
+    /// The fraction of `maxConcurrentLoads` that prefetches may use, 0…1. Prefetches may always use at least one load.
+    /// Defaults to 0.5.
     public var prefetchShare = 0.5
 
     /// Creates a configuration with the defaults.

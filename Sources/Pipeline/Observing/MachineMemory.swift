@@ -2,8 +2,8 @@ import Glibc
 
 /// The memory that this process may use, and the files that report memory pressure.
 package enum MachineMemory {
-    /// The memory available to this process in bytes: the smallest limit of the cgroups that contain it, or the
-    /// machine's memory if none is set. At least 64 MiB.
+    /// The memory available to this process in bytes, at least 64 MiB. It is the smallest limit of the cgroups that
+    /// contain the process, or the machine's memory if no limit is set.
     package static let bytes: Int = {
         let physical = Int(sysconf(Int32(_SC_PHYS_PAGES))) * Int(sysconf(Int32(_SC_PAGESIZE)))
         let allowed = limit(cgroups: text(at: "/proc/self/cgroup") ?? "", read: text) ?? physical

@@ -32,7 +32,7 @@ final class MemoryPressure: Sendable {
     /// Polls a descriptor for `POLLPRI`, and closes it when the watch stops. Returns nil if the descriptor is negative
     /// or no pipe can be created.
     ///
-    /// - Parameter onPressure: called on the watching thread, at most every two seconds.
+    /// - Parameter onPressure: a closure that is called on the watching thread, at most every two seconds.
     init?(_ file: CInt, onPressure: @escaping @Sendable () -> Void) {
         var ends: [CInt] = [-1, -1]
         guard file >= 0 else { return nil }

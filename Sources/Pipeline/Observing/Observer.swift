@@ -18,9 +18,9 @@ protocol ObservedAnswer: Sendable {
 
 /// Logs and times requests and their stages, and traces them as spans.
 ///
-/// The presence of a metrics backend and of a tracer is determined once, when the pipeline is created. Without either,
-/// a stage costs one comparison, and no clock is read. This type is a class, so that each stage retains a single
-/// reference.
+/// The presence of a metrics backend and of a tracer is determined once, when the pipeline is created. If there is
+/// neither, a stage costs one comparison, and no clock is read. This type is a class, so that each stage retains a
+/// single reference.
 final class Observer: Sendable {
     /// The stages, in the order in which they run.
     enum Stage: String, CaseIterable, Sendable {

@@ -41,7 +41,7 @@ public struct RemoteConfiguration: Sendable, Hashable {
     /// The URL of the entries, `s3://BUCKET/PREFIX/`.
     package var place: String { "s3://\(bucket)/\(folder)" }
 
-    /// The prefix of keys: empty, or with a trailing slash.
+    /// The prefix of keys, which is empty or ends in a slash.
     var folder: String { prefix.isEmpty || prefix.hasSuffix("/") ? prefix : prefix + "/" }
 
     /// The number of concurrent transfers to the bucket. Transfers to origins have separate limits, so neither waits

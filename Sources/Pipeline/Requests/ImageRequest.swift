@@ -115,8 +115,8 @@ public struct ImageRequest: Sendable, Hashable {
     /// The urgency. Defaults to `normal`.
     public var priority = RequestPriority.normal
     /// The time limit for the request, counted from its start. When it has passed, the request fails with
-    /// `renderDeadline` if it is waiting for a render, otherwise with `fetchTimedOut`. If nil, the default, only the
-    /// limits of the configuration apply.
+    /// `renderDeadline` if it is waiting for a render, and with `fetchTimedOut` otherwise. If nil, the default, only
+    /// the limits of the configuration apply.
     public var timeout: Duration?
     /// The time to wait before using the network or rendering. Responses from the caches are not delayed. Defaults to
     /// zero.

@@ -82,7 +82,7 @@ public struct OriginalResponse: Sendable {
     public var responseTime: Double
     /// The stored record of the response, or nil if the response may not be stored.
     package var record: OriginalRecord?
-    /// Whether this is a 200 with a picture other than an SVG as its body, whatever its fields say.
+    /// Whether this is a 200 with a picture other than an SVG as its body, regardless of its header fields.
     package var isPicture = false
 
     package init(

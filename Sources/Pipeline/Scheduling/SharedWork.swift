@@ -95,10 +95,10 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
     /// Returns the value for `key`, and whether the work of another caller produced it.
     ///
     /// - Parameters:
-    ///   - lookUp: returns a value that another process or task has stored in the meantime, or nil if no value was
-    ///     stored.
-    ///   - onReport: receives the reports of `reporter(for:)`.
-    ///   - make: produces the value.
+    ///   - lookUp: a closure that returns a value that another process or task has stored in the meantime, or nil if no
+    ///     value was stored.
+    ///   - onReport: a closure that receives the reports of `reporter(for:)`.
+    ///   - make: a closure that produces the value.
     package func value(
         for key: String, priority: TaskPriority, finishWhenAbandoned: Bool,
         lookUp: @escaping @Sendable () async -> Value? = { nil }, onReport: WorkReport? = nil,

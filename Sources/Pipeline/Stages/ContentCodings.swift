@@ -18,8 +18,8 @@ struct ContentCodings: Sendable, Hashable {
 
     /// The number of bytes to which a body may grow by any factor. Larger bodies are limited by `mostGrowth`.
     static let freeGrowth = 1_000_000
-    /// The maximum ratio between the lengths of a larger body after and before decoding. Even drawings, which compress
-    /// best, stay below it.
+    /// The maximum ratio of a larger body's length after decoding to its length before decoding. Even drawings, which
+    /// compress best, stay below it.
     static let mostGrowth = 20
 
     /// Returns the decoded bytes. Bytes that are already a picture are returned unchanged, because some origins declare

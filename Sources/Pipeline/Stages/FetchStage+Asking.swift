@@ -6,7 +6,7 @@ import Variants
 /// Sends requests to the origin and interprets its responses.
 extension FetchStage {
     /// Makes one exchange with the origin. The request is conditional on every stored response that the origin might
-    /// confirm. If there is none, the request is unconditional.
+    /// confirm. If no such response is stored, the request is unconditional.
     func ask(
         _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> FetchedOriginal {

@@ -129,7 +129,7 @@ struct FetchStage: Sendable {
         return response
     }
 
-    /// The number of bytes from which the format of a file is detected.
+    /// The number of bytes at the beginning of a file from which its format is detected.
     private static let beginning = 16_384
 
     /// Reads the original without storing it, and returns its header and length.

@@ -11,7 +11,7 @@ struct AdmittedRequest: Sendable {
     enum Purpose: Sendable {
         /// A picture, which requires a 200. Bodies are read when needed.
         case image
-        /// The raw response with its body, whatever the status.
+        /// The raw response with its body, regardless of the status.
         case original
     }
 
@@ -150,7 +150,7 @@ struct CacheFinding: Sendable {
         case .validate, .missing, .unavailable, .local, .given: return nil
         }
         // For a raw response, report the tier that the body came from. For an image, report how the original was
-        // obtained; An outcome of nil means that the record was fresh.
+        // obtained. An outcome of nil means that the record was fresh.
         let outcome = body == nil ? nil : tier
         return Original(
             record: record, body: body, outcome: isStale ? .stale : outcome, tier: tier, isStale: isStale,

@@ -71,7 +71,7 @@ extension FetchError {
 }
 
 extension Transfer {
-    /// The hint for a connection error if the environment names a proxy. Otherwise empty.
+    /// The hint for a connection error if the environment names a proxy. Otherwise, the string is empty.
     var proxyNote: String {
         guard configuration.proxy == nil, configuration.unixSocket == nil else { return "" }
         let names = [request.url.scheme + "_proxy", "all_proxy"].flatMap { [$0, $0.uppercased()] }

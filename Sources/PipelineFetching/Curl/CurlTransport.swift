@@ -4,9 +4,9 @@ import Synchronization
 
 /// Fetches over http and https with libcurl's multi interface, on a separate thread that the first fetch starts.
 ///
-/// Connections are reused, but never shared between transports. A transport with a less strict address rule can
-/// therefore not lend a connection to another. The transport follows redirects itself and checks each hop like a first
-/// request.
+/// Connections are reused, but never shared between transports. A transport with a strict address rule therefore never
+/// uses a connection of a less strict transport. The transport follows redirects itself and checks each hop like a
+/// first request.
 package final class CurlTransport: Transport {
     private enum State {
         case idle
@@ -178,7 +178,7 @@ package final class CurlTransport: Transport {
     }
 
     /// Returns the header fields for the next request, after the program's hook has completed them. A redirect to
-    /// another origin gets neither credentials nor a call of the hook.
+    /// another origin gets no credentials, and the hook is not called for it.
     private func fields(
         of request: FetchRequest, _ followed: FollowedRedirects, _ totalSeconds: Double
     ) async throws(FetchError) -> [HeaderField] {
@@ -241,7 +241,7 @@ package final class CurlTransport: Transport {
         }
     }
 
-    /// Errors that count as failures of the origin: the origin is unreachable or does not respond properly.
+    /// Errors that count as failures of the origin, because the origin is unreachable or does not respond properly.
     private static let failures: Set<FetchError.Code> = [
         .unresolvable, .unreachable, .connectTimeout, .timeout, .stalled, .tls, .truncated, .transport,
     ]

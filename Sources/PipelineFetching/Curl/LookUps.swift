@@ -3,7 +3,7 @@
 /// libcurl starts a thread for each look-up. The thread and a few descriptors remain until the C library also gives up,
 /// which takes 10 s with one name server and 30 s with three (resolv.conf(5)).
 ///
-/// Used on the loop's thread only.
+/// Used only on the loop's thread.
 final class LookUps {
     /// The maximum number of abandoned look-ups that may still be in progress.
     static let limit = 256

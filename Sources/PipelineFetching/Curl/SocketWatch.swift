@@ -6,7 +6,7 @@ import Glibc
 /// `curl_multi_poll` and `curl_multi_perform` visit every transfer on each call, with a system call for most of them. A
 /// socket watch tells libcurl which sockets are ready, so libcurl visits only the transfers on those sockets.
 ///
-/// Used on the loop's thread only, except for `wake`.
+/// Used only on the loop's thread, except for `wake`.
 final class SocketWatch {
     /// The read end of the wake-up socket pair, followed by libcurl's sockets in no particular order.
     private var entries: [pollfd]

@@ -67,7 +67,8 @@ final class Transfer: @unchecked Sendable {
     private var isFollowedRedirect = false
     private var reported = 0
     private var skipped = 0
-    /// Whether enough has arrived to continue although the transfer is not finished: a redirect with a long body.
+    /// Whether enough has arrived to continue although the transfer is not finished, as for a redirect with a long
+    /// body.
     private(set) var hasEnough = false
     /// Whether a libcurl thread is looking up a name.
     var isResolving = false

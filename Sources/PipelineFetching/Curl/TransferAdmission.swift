@@ -145,9 +145,10 @@ struct TransferAdmission<Transfer>: ~Copyable {
     // MARK: Waiting
 
     /// - Parameters:
-    ///   - id: identifies the transfer in other calls. IDs ascend, so the transfer with the lower ID came first.
+    ///   - id: the number that identifies the transfer in other calls. IDs ascend, so the transfer with the lower ID
+    ///     came first.
     ///   - address: the address in the URL, or nil if the URL names a host.
-    ///   - priority: a higher number is more urgent.
+    ///   - priority: the priority of the transfer. A higher number is more urgent.
     ///   - mayGiveWay: whether the transfer may be stopped for another. False if the request may change state, because
     ///     a client cannot repeat it.
     mutating func add(

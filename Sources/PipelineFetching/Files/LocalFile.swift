@@ -7,7 +7,7 @@ package final class LocalFile: Sendable {
         package var isMissing: Bool
         package var isTooLarge = false
         package var message: String
-        /// The failure in detail, for the log only. Clients only learn that the file does not exist.
+        /// The failure in detail, which is shown only in the log. Clients only learn that the file does not exist.
         package var logged: String?
     }
 

@@ -21,7 +21,7 @@ package enum FieldSyntax {
         return text
     }
 
-    /// Percent-encodes each byte beyond ASCII in a URL from a header field, whatever its encoding was.
+    /// Percent-encodes each byte beyond ASCII in a URL from a header field, regardless of the original encoding.
     package static func percentEncoded(_ text: String) -> String {
         var result: [UInt8] = []
         for byte in bytes(text) {

@@ -77,7 +77,8 @@ package struct AddressPolicy: Sendable, Hashable {
     /// IETF protocol assignments (RFC 2928), including Teredo.
     private static let protocolAssignments = AddressBlock("2001::/23")
 
-    /// Returns the class of an address. For an IPv6 address that embeds IPv4 addresses, their classes count.
+    /// Returns the class of an address. An embedded IPv4 address that is not public determines the class of an IPv6
+    /// address.
     package static func classify(_ address: IPAddress) -> AddressClass {
         if let (_, kind) = blocks.first(where: { $0.0.contains(address) }) { return kind }
         guard case .v6 = address else { return .public }

@@ -72,7 +72,7 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
     /// An empty mirror, so that dumps omit secrets.
     public var customMirror: Mirror { Mirror(self, children: []) }
 
-    /// Only the connection settings, without header fields or credentials.
+    /// A copy with only the connection settings, without header fields or credentials.
     var withoutFields: HostSettings {
         var settings = self
         settings.fields = []

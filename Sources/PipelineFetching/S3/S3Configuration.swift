@@ -17,7 +17,7 @@ public struct S3Configuration: Sendable, Hashable {
         /// heuristic freshness applies.
         public var maxAge: Duration?
         /// Additional header fields for every request, which are signed, such as `x-amz-request-payer: requester` for
-        /// requester-pays buckets. If nil, the default, there are none.
+        /// requester-pays buckets. If nil, the default, no fields are added.
         public var fields: [HeaderField]?
         /// The credentials. If nil, the default, the credentials in the environment are used.
         public var credentials: S3Credentials?

@@ -4,8 +4,8 @@ import HTTPCaching
 extension S3Transport {
     /// Returns the store's response for an object: 200 (206 if only its first byte was requested) or 404.
     ///
-    /// - Parameter firstByteOnly: whether it is enough to know that the object exists. An empty object gives status
-    ///   416.
+    /// - Parameter firstByteOnly: whether it is enough to know that the object exists. For an empty object, the status
+    ///   is 416.
     package func object(
         _ object: SourceURL, acceptsFile: Bool = false, firstByteOnly: Bool = false
     ) async throws(FetchError) -> FetchedResponse {

@@ -14,7 +14,7 @@ package final class S3Transport: Transport {
 
     /// - Parameters:
     ///   - base: the transport that fetches the http(s) URLs.
-    ///   - environment: returns a variable of the process, or nil or an empty string if it is not set.
+    ///   - environment: a closure that returns a variable of the process, or nil or an empty string if it is not set.
     package init(
         _ base: any Transport, _ configuration: S3Configuration,
         environment: @escaping @Sendable (String) -> String? = { getenv($0).map { String(cString: $0) } }
@@ -88,7 +88,7 @@ package final class S3Transport: Transport {
         return (response, response.status < 300 || response.status == 304 ? nil : S3Failure(response.body))
     }
 
-    /// Returns the response, attributed to the object, whatever URL it came from.
+    /// Returns the response, attributed to the object regardless of the URL that it came from.
     private func answer(
         _ response: FetchedResponse, to request: FetchRequest, _ store: S3Configuration.Store, _ failure: S3Failure?,
         isSigned: Bool
