@@ -5,7 +5,7 @@ import PipelineSupport
 struct BatchSource: Sendable, Hashable {
     /// The source as given, or DIR/relative path for a file found in a folder.
     var source: String
-    /// The folder of the file or object relative to the folder argument. Empty for other sources.
+    /// The folder of the file or object relative to the folder argument. Empty if the source is not from a folder.
     var folder = ""
     /// The output name that a manifest sets for this source.
     var name: String?

@@ -17,7 +17,7 @@ struct BatchPlan {
 
     init(_ options: BatchOptions) { self.options = options }
 
-    /// - Parameter print: Called with each line, in input order.
+    /// - Parameter print: A closure that is called with each line, in input order.
     mutating func run(_ input: BatchInput, print: (String) throws(FileError) -> Void) throws {
         let guardian = SourceGuard(input, outputFolder: options.outputFolder, options.bucket)
         let producer = BatchProducer(input, options, sources: guardian)

@@ -132,7 +132,7 @@ final class BucketReader: EntryReader {
 
 /// Waits for a task. The calling thread must be one of our own threads, because it blocks.
 ///
-/// - Parameter isInterrupted: Polled while waiting. If it returns true, the task is cancelled.
+/// - Parameter isInterrupted: A closure that is polled while waiting. If it returns true, the task is cancelled.
 func waitOutside<Value: Sendable>(
     until isInterrupted: () -> Bool = { false }, _ work: @escaping @Sendable () async -> Value
 ) -> Value {

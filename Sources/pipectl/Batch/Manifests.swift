@@ -22,7 +22,7 @@ final class SourceLinesReader: EntryReader {
     private let lines: LineReader
     private let parse: (String) throws(NameError) -> BatchSource?
 
-    /// - Parameter parse: Returns the source of a line, or nil to skip the line.
+    /// - Parameter parse: A closure that returns the source of a line, or nil to skip the line.
     init(
         _ lines: LineReader,
         _ parse: @escaping (String) throws(NameError) -> BatchSource? = SourceLinesReader.fromText

@@ -64,7 +64,7 @@ final class OutputRecord: BatchSink {
 
     /// - Parameters:
     ///   - folder: The output folder. Must exist.
-    ///   - refusal: Returns the reason why a file must not be removed, or nil if it may be.
+    ///   - refusal: A closure that returns the reason why a file must not be removed, or nil if it may be.
     init(
         of folder: String, _ options: RecordOptions, refusal: @escaping (String) -> String?
     ) throws(FileError) {

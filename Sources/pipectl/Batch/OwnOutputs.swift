@@ -33,7 +33,7 @@ final class OwnOutputs: Sendable {
     private let stored: @Sendable () -> [Made]
     private let state = Mutex(State())
 
-    /// - Parameter stored: Returns the variants of the batch's recipes in the cache.
+    /// - Parameter stored: A closure that returns the variants of the batch's recipes in the cache.
     init(in outputFolder: String, _ bucket: BucketOutput? = nil, stored: @escaping @Sendable () -> [Made]) {
         self.outputFolder = outputFolder
         self.bucket = bucket

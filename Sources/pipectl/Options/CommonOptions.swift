@@ -34,7 +34,7 @@ struct CommonOptions: ParsableArguments {
 
     /// Returns the configuration for a command other than `serve`.
     ///
-    /// - Parameter prefixes: Reads only settings with one of these prefixes.
+    /// - Parameter prefixes: The prefixes of the settings to read.
     func configuration(only prefixes: [String] = [""]) throws(SettingErrors) -> RunConfiguration {
         try collectedSettings().configuration(only: prefixes)
     }

@@ -3,8 +3,8 @@ import Variants
 
 /// The shell completions of words other than commands and options.
 enum Completions {
-    /// Code appended to the parser's script for bash. Without it, bash would split a word at its colons and end the
-    /// word after a step.
+    /// Code appended to the parser's script for bash. Otherwise, bash would split a word at its colons and end the word
+    /// after a step.
     static let bash = """
         COMP_WORDBREAKS="${COMP_WORDBREAKS//[:=]/}"
         __pipectl_whole_words() {

@@ -13,7 +13,7 @@ struct RunConfiguration: Sendable {
 
     var pipeline: PipelineConfiguration = {
         var pipeline = PipelineConfiguration()
-        // Corresponds to a few seconds of rendering on two cores.
+        // The limit corresponds to a few seconds of rendering on two cores.
         pipeline.maxWaiting = 256
         return pipeline
     }()

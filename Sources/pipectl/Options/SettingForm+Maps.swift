@@ -41,7 +41,7 @@ extension SettingForm where Value: Equatable {
     ///
     /// - Parameters:
     ///   - start: The value of an empty map.
-    ///   - finish: Checks and combines values of several members.
+    ///   - finish: A closure that checks and combines values of several members.
     static func map(
         _ start: Value, _ parts: [SettingPart<Value>],
         finish: @escaping @Sendable (GivenSetting, inout Value) throws(SettingErrors) -> Void = { _, _ in }

@@ -13,7 +13,7 @@ extension SettingForm {
             finish: { (given, s3) throws(SettingErrors) in s3.store.credentials = try given.credentials() })
     }
 
-    /// The bucket that serves as the remote cache tier, or an empty map if there is none.
+    /// The bucket that serves as the remote cache tier, or an empty map if no bucket is used.
     static func bucket() -> Self where Value == RemoteConfiguration {
         .map(
             RemoteConfiguration(bucket: ""),

@@ -29,7 +29,7 @@ struct SettingForm<Value: Sendable>: Sendable {
 
     /// Returns a form that accepts only valid values.
     ///
-    /// - Parameter problem: Returns the reason why a value is invalid, or nil if it is valid.
+    /// - Parameter problem: A closure that returns the reason why a value is invalid, or nil if it is valid.
     func checked(_ problem: @escaping @Sendable (Value) -> String?) -> Self {
         converted(back: { $0 }) { (given, value) throws(SettingErrors) in
             if let problem = problem(value) { throw given.bad(problem) }

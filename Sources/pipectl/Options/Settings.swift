@@ -169,7 +169,7 @@ struct Settings: Sendable {
     ///
     /// - Parameters:
     ///   - serves: Whether the configuration is for `serve`, which has additional settings and different defaults.
-    ///   - prefixes: Reads only settings with one of these prefixes, for commands that need no other settings.
+    ///   - prefixes: The prefixes of the settings to read, for commands that need no other settings.
     /// - Throws: All errors in the settings, including the errors that occurred while reading.
     func configuration(
         serves: Bool = false, only prefixes: [String] = [""]

@@ -16,8 +16,8 @@ enum AtomicOutput {
     ///
     /// - Parameters:
     ///   - makeFolders: Whether to create missing parent folders. Defaults to false.
-    ///   - refusal: Called before a regular file with different bytes is replaced. Returns the reason why the file must
-    ///     not be replaced, or nil if it may be.
+    ///   - refusal: A closure that is called before a regular file with different bytes is replaced. It returns the
+    ///     reason why the file must not be replaced, or nil if it may be.
     @discardableResult
     static func write(
         _ bytes: [UInt8], to path: String, makeFolders: Bool = false, refusal: (String) -> String? = { _ in nil }

@@ -5,7 +5,7 @@ import Variants
 struct OutputNaming: Sendable {
     /// The source as given.
     var source: String
-    /// The folder of the source relative to the folder argument. Empty for other sources.
+    /// The folder of the source relative to the folder argument. Empty if the source is not from a folder.
     var folder: String
     /// The name that a manifest sets for this source. The name replaces the template.
     var name: String?
