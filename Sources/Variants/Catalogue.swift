@@ -63,7 +63,7 @@ package enum Catalogue {
         package var grammar: String
         /// The ranges and defaults of the arguments. Empty if there are no arguments.
         package var ranges: String
-        /// The words that a keyed argument accepts in place of a letter of the grammar, by key.
+        /// The words that a keyed argument accepts in place of a letter of the grammar, indexed by key.
         package var words: [String: [String]] = [:]
         package var summary: String
         package var example: String
@@ -93,10 +93,11 @@ package enum Catalogue {
 }
 
 extension Catalogue {
-    /// A plain text listing for a terminal: the grammar of each entry, followed by its summary, ranges and an example.
+    /// A plain-text listing for a terminal, with the grammar of each entry followed by its summary, ranges and an
+    /// example.
     package static var listing: String { listing(of: entries) }
 
-    /// Returns the plain text listing of the given entries.
+    /// Returns the plain-text listing of the given entries.
     package static func listing(of entries: [Entry]) -> String {
         entries.map { entry in
             let ranges = entry.ranges.isEmpty ? "" : "\n    " + plain(entry.ranges)
@@ -124,7 +125,7 @@ extension OutputEncoder {
 }
 
 extension OutputSpecification {
-    /// The documentation of the outputs that leave the format to the original or the client.
+    /// The documentation of the outputs whose format depends on the original or the client.
     static let chosenLater = [
         entry(
             "auto", "[:Q|lossless][:progressive]", quality: "the format's",

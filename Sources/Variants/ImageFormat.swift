@@ -80,10 +80,10 @@ extension ImageFormat {
     /// Whether the format can store alpha. GIF stores only fully transparent and fully opaque pixels.
     package var holdsAlpha: Bool { alpha != .none }
 
-    /// The decoder for this format. nil if the format cannot be decoded.
+    /// The decoder for this format, or nil if the format cannot be decoded.
     var decoder: (any OriginalDecoder.Type)? { Catalogue.decoders.first { $0.format == self } }
 
-    /// The encoder for this format. nil if the format cannot be encoded.
+    /// The encoder for this format, or nil if the format cannot be encoded.
     var encoder: (any OutputEncoder.Type)? { Catalogue.outputs.first { $0.format == self } }
 
     /// The formats that can be decoded.

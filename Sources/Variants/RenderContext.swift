@@ -5,7 +5,7 @@ import Synchronization
 package struct RenderContext: Sendable {
     /// The light for resizing steps that do not name a light.
     let light: RenderLight
-    /// Whether the original is probably a drawing. nil if the file does not tell.
+    /// Whether the original is probably a drawing, or nil if this cannot be determined from the file.
     let isDrawn: Bool?
     let limits: RenderLimits
     let masks: [String: [UInt8]]

@@ -6,8 +6,8 @@ package struct RenderLibraries: Sendable, Hashable {
     /// The version of libvips, such as `8.14.1`. The version is part of each variant's key, so an update of libvips
     /// leads to new variants instead of stale hits.
     package var libvips: String
-    /// The version of libheif, such as `1.15.1`. nil if libheif is not loaded. Distributions often fix vulnerabilities
-    /// without changing this version.
+    /// The version of libheif, such as `1.15.1`, or nil if libheif is not loaded. Distributions often fix
+    /// vulnerabilities without changing this version.
     package var libheif: String?
     /// The formats that can be encoded.
     package var written: Set<ImageFormat>
@@ -34,8 +34,8 @@ package struct RenderLibraries: Sendable, Hashable {
 }
 
 extension RenderLibraries {
-    /// The libraries that this process has loaded. Read this only after `VipsLibrary.load()`, and in a worker before
-    /// its sandbox is applied.
+    /// The libraries that this process has loaded. This must be read only after `VipsLibrary.load()` and, in a worker,
+    /// before the sandbox is applied.
     static let loaded = RenderLibraries(finding: ())
 
     private init(finding: Void) {
@@ -81,8 +81,8 @@ extension RenderLibraries {
 }
 
 extension RenderLibraries {
-    /// Returns a sentence for each output format that cannot be encoded and each of `formats` that cannot be decoded,
-    /// including how to fix it.
+    /// Returns a sentence for each output format that cannot be encoded and for each of `formats` that cannot be
+    /// decoded. The sentence says how to fix the problem.
     package func missing(decoding formats: Set<ImageFormat>) -> [String] {
         Catalogue.outputs.filter { !written.contains($0.format) }.map { Self.sentence("write", $0.format, $0.packages) }
             + Catalogue.decoders.filter { formats.contains($0.format) && !read.contains($0.format) }.map {

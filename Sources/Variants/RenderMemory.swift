@@ -1,6 +1,6 @@
 /// An estimate of the memory that a render needs in a worker, based on the header and the recipe. The estimate is an
-/// upper bound, because a worker that runs out of memory is lost. Measured with pictures of 25 and 100 megapixels
-/// (docs/workers.md).
+/// upper bound, because a worker that runs out of memory is lost. It was measured with pictures of 25 and 100
+/// megapixels (docs/workers.md).
 struct RenderMemory: Sendable, Hashable {
     /// Bytes for the file and the data that its decoder keeps.
     var decode: Int
@@ -15,7 +15,8 @@ struct RenderMemory: Sendable, Hashable {
         let header = job.header
         let plan = RenderPlan(alone: job)
         decode = header.format.decoder?.memory(header, shrink: plan.shrink, count: job.original.count) ?? 0
-        // About 700 rows of four bands. For formats that may have 16 bits per sample, a pixel takes eight bytes.
+        // This is enough for about 700 rows of four bands. A pixel takes eight bytes if the format may have 16 bits per
+        // sample.
         rows = 40 << 20 + header.encodedWidth * ([.jpeg, .webp, .gif].contains(header.format) ? 2800 : 5600)
 
         let steps = job.recipe.steps
@@ -27,7 +28,7 @@ struct RenderMemory: Sendable, Hashable {
             let before = size
             // Ignore the error here: `checkSizes` reports a step that cannot be applied.
             if let step = step as? any ResizingOperation { size = (try? step.resultSize(of: size)) ?? size }
-            // A picture that is enlarged, or scaled before cropping, is largest between the two operations.
+            // A picture that is enlarged, or is scaled before it is cropped, is largest after it has been scaled.
             let scaled = (step as? Thumbnail).map { bytes($0.geometry(of: before).scaled) } ?? 0
             let largest = max(step is Thumbnail || step is Scaled ? 0 : bytes(before), bytes(size), scaled)
             // The EXIF rotation happens in memory: before the first step, or after this step has scaled the picture.
@@ -35,7 +36,7 @@ struct RenderMemory: Sendable, Hashable {
             held = max(held, (step.heldPictures + turned) * largest)
         }
         if steps.isEmpty, plan.orientation > 1 { held = bytes(size) }
-        // The encoder's input, plus the same amount for the encoder itself.
+        // The encoder needs its input and the same amount for its own data.
         let output = 2 * bytes(size) * Double(job.frameCount)
         pictures = Int(min(held + output, 0x1p50))
     }

@@ -6,7 +6,7 @@ struct RenderPlan: Sendable, Hashable {
     var orientation: Int
     /// The factor by which the decoder shrinks each edge. 1 for a full decode.
     var shrink: Int
-    /// The size at which a vector drawing is rendered for the first step. nil for the drawing's own size.
+    /// The size at which a vector drawing is rendered for the first step. If nil, the drawing's own size is used.
     var drawn: PixelSize?
     /// The size to which the first step shrinks the stored picture, if the render can use a shared decode. This
     /// requires that shrinking comes first, that there is only one frame, and that no later step amplifies invisible
@@ -14,7 +14,7 @@ struct RenderPlan: Sendable, Hashable {
     var reduction: PixelSize?
     /// The light that the first step resizes in, if the first step resizes.
     var light: RenderLight
-    /// The picture of a shared decode that the render starts with. nil if the render decodes the original itself.
+    /// The picture of a shared decode that the render starts with, or nil if the render decodes the original itself.
     var shared: SharedDecode.Target?
     /// Whether the original has alpha, according to the header.
     let hasAlpha: Bool
@@ -91,7 +91,7 @@ extension ImageHeader {
 
 extension RenderLight {
     /// Returns the fraction of linear light that shrinking mixes in, 0…1. The rest is stored (gamma) values.
-    /// docs/benchmarks.md has the scores of other fractions.
+    /// docs/benchmarks.md lists the scores of other fractions.
     ///
     /// Returns two fractions, for a photograph and for a drawing, if `isDrawn` is nil. The decoded rows then decide
     /// (`CalmRows`).
@@ -107,8 +107,8 @@ extension RenderLight {
 extension RenderJob {
     /// Whether the original with the bytes `file` is probably a drawing rather than a photograph. A drawing is stored
     /// losslessly in few bits per pixel, whereas the noise of a photograph takes more bits. Returns nil if the original
-    /// takes up to twice the limit, because this leaves the question open. Never returns nil for an animation, because
-    /// its frames could otherwise be shrunk in different lights.
+    /// needs up to twice as many bits as a drawing may have, because it can then be either. Never returns nil for an
+    /// animation, because its frames could otherwise be shrunk in different lights.
     func isDrawn(_ file: ByteReader) -> Bool? {
         guard let limit = header.format.decoder?.drawnBits(file) else { return false }
         let pixels = Double(header.encodedWidth) * Double(header.encodedHeight) * Double(header.pages)
@@ -121,7 +121,7 @@ extension RenderJob {
 
     /// Throws if the original exceeds a limit according to its size and header, before a decoder reads the bytes.
     ///
-    /// - Parameter memory: the number of bytes that a worker may use; nil in a process without a memory limit.
+    /// - Parameter memory: the number of bytes that a worker may use, or nil if the process has no memory limit.
     package func checkLimits(memory: Int? = nil) throws(RenderError) {
         if let error = recipe.error { throw RenderError(.notApplicable, "recipe `\(recipe)`: \(error)") }
         func check(_ what: String, _ value: Int, _ limit: Int, _ name: String) throws(RenderError) {

@@ -16,12 +16,12 @@ public struct ImageHeader: Sendable, Hashable {
     public var orientation: Int
     /// The number of SOS markers of a JPEG. 1 for other formats.
     public var scans: Int
-    /// The size of the embedded ICC profile in bytes. 0 without a profile.
+    /// The size of the embedded ICC profile in bytes, or 0 if there is no profile.
     public var profileBytes: Int
     /// Whether the file can contain at most 256 colors: a GIF, or a PNG with a palette or fewer than 8 bits per sample.
     public var hasFewColors: Bool
     /// The number of bytes that a decoder keeps for the complete picture even if it shrinks, such as the coefficients
-    /// of a progressive JPEG, the rows of an interlaced PNG or the canvas of a GIF. 0 if it decodes row by row.
+    /// of a progressive JPEG, the rows of an interlaced PNG or the canvas of a GIF. This is 0 if it decodes row by row.
     public var heldBytes: Int
 
     package init(
@@ -48,7 +48,8 @@ public struct ImageHeader: Sendable, Hashable {
     /// The stored size, as shown in messages.
     var sizeText: String { "\(encodedWidth) × \(encodedHeight) pixels" }
 
-    /// A description of the page that variants show. nil if there is only one page, or if variants can show all pages.
+    /// A description of the page that variants show, or nil if there is only one page, or if variants can show all
+    /// pages.
     package var shownPage: String? {
         guard pages > 1, !format.holdsFrames else { return nil }
         return switch format {
@@ -64,7 +65,7 @@ public struct ImageHeader: Sendable, Hashable {
 public enum RenderQuality: String, Sendable, Hashable, CaseIterable {
     /// Leaves a factor of at least 1.5 to the resampler. Uses the least CPU time.
     case fast
-    /// Leaves a factor of at least 4 to the resampler. The default.
+    /// Leaves a factor of at least 4 to the resampler. This is the default.
     case balanced
     /// Decodes at full size.
     case best
@@ -74,7 +75,7 @@ public enum RenderQuality: String, Sendable, Hashable, CaseIterable {
 /// shrinks always averages stored values.
 public enum RenderLight: String, Sendable, Hashable, CaseIterable {
     /// Shrinks mostly in linear light, except for drawings, screenshots and text, which are shrunk mostly in gamma
-    /// space. Enlarges in gamma space. The default.
+    /// space. Enlarges in gamma space. This is the default.
     case auto
     /// Linear light, using the sRGB curve. Fine patterns keep their brightness, but thin dark lines become pale.
     case linear
@@ -84,7 +85,7 @@ public enum RenderLight: String, Sendable, Hashable, CaseIterable {
 
 /// How much CPU time encoders spend to save bytes if the recipe has no `effort=`.
 public enum RenderEffort: String, Sendable, Hashable, CaseIterable {
-    /// An effort that is suitable while a client is waiting. The default.
+    /// An effort that is suitable while a client is waiting. This is the default.
     case quick
     /// An effort for variants that are rendered once and sent often. Saves bytes but takes several times the CPU time.
     case thorough
@@ -114,13 +115,15 @@ public struct KeptMetadata: OptionSet, Sendable, Hashable {
     public static let icc = KeptMetadata(rawValue: 2)
     /// XMP data that still applies to the variant. Positions are removed.
     public static let xmp = KeptMetadata(rawValue: 4)
-    /// Only the copyright notice, artist and credit line, as EXIF and XMP. All output formats can store this XMP.
+    /// Only the copyright notice, artist and credit line, as EXIF and XMP. All output formats can store at least the
+    /// XMP.
     public static let copyright = KeptMetadata(rawValue: 8)
-    /// The position in EXIF and XMP data that is kept: where the picture was taken, and the location that it shows.
+    /// The position in the EXIF and XMP data that is kept. This is where the picture was taken and the location that it
+    /// shows.
     public static let position = KeptMetadata(rawValue: 16)
 }
 
-/// An output with its format decided and every default filled in. Part of the variant key.
+/// An output with its format decided and every default filled in. It is part of the variant key.
 package struct ResolvedOutput: Sendable, Hashable {
     package var format: ImageFormat
     /// The quality, 1…100. Lossless outputs ignore it.
@@ -129,12 +132,12 @@ package struct ResolvedOutput: Sendable, Hashable {
     package var isLossless: Bool
     /// Whether the encoder may choose a lossless encoding.
     package var mayBeLossless: Bool
-    /// The maximum size in bytes. nil for no limit.
+    /// The maximum size in bytes, or nil if there is no limit.
     package var maxBytes: Int?
     /// Whether to write a progressive JPEG or an interlaced PNG.
     package var isProgressive: Bool
     package var chroma: ChromaResolution
-    /// The effort, 0…9. 0 if the encoder has no effort setting.
+    /// The effort, 0…9, or 0 if the encoder has no effort setting.
     package var effort: Int
     /// Whether the recipe specifies the effort. An effort that the recipe does not specify is not part of the variant's
     /// key, so a server can serve variants that a batch encoded with a higher effort.
@@ -162,28 +165,28 @@ package struct ResolvedOutput: Sendable, Hashable {
 /// The limits that are checked before and during rendering. Each error contains the name of the limit, its value and
 /// the value that was found.
 public struct RenderLimits: Sendable, Hashable {
-    /// The maximum number of pixels, summed over all frames that the recipe decodes. Default: 100 million. In a worker,
-    /// `WorkerConfiguration.memory` also limits the memory of a render.
+    /// The maximum number of pixels, summed over all frames that the recipe decodes. Defaults to 100 million. In a
+    /// worker, `WorkerConfiguration.memory` also limits the memory of a render.
     public var pixels = 100_000_000
-    /// The maximum size of the original in bytes. Default: 100 MB.
+    /// The maximum size of the original in bytes. Defaults to 100 MB.
     public var bytes = 100_000_000
-    /// The maximum number of frames. Default: 256.
+    /// The maximum number of frames. Defaults to 256.
     public var frames = 256
-    /// The maximum number of scans of a JPEG. Default: 64. Real encoders write 3 to 12 scans.
+    /// The maximum number of scans of a JPEG. Defaults to 64. Real encoders write 3 to 12 scans.
     public var scans = 64
-    /// The maximum length of each edge of the output in pixels. Default: 8192.
+    /// The maximum length of each edge of the output in pixels. Defaults to 8192.
     public var outputEdge = 8192
-    /// The maximum size of an ICC profile in bytes. Default: 4 MiB.
+    /// The maximum size of an ICC profile in bytes. Defaults to 4 MiB.
     public var profileBytes = 4 << 20
-    /// The formats of originals, masks and overlays that are decoded. Default: `ImageFormat.decodedByDefault`.
+    /// The formats of originals, masks and overlays that are decoded. Defaults to `ImageFormat.decodedByDefault`.
     public var formats = Set(ImageFormat.decodedByDefault)
     /// Whether to render the available part of a JPEG or PNG with missing pixels, such as a truncated upload. Such a
-    /// variant is marked as damaged and never stored. Damaged masks and overlays are always rejected. Default: false,
-    /// which means that a damaged original is undecodable.
+    /// variant is marked as damaged and never stored. Damaged masks and overlays are always rejected. Defaults to
+    /// false, in which case a damaged original is undecodable.
     public var acceptsDamaged = false
-    /// The maximum wall time for opening, decoding and the steps. Default: 10 seconds.
+    /// The maximum wall time for opening, decoding and the steps. Defaults to 10 seconds.
     public var timeout = Duration.seconds(10)
-    /// The maximum wall time for encoding. Default: 10 seconds.
+    /// The maximum wall time for encoding. Defaults to 10 seconds.
     public var encodeTimeout = Duration.seconds(10)
 
     /// Creates limits with their default values.
@@ -248,11 +251,11 @@ public struct RenderJob: Sendable {
     /// The encoded masks and overlays that the recipe uses. A mask is stored under its name. An overlay is stored under
     /// `Recipe.overlayKey(_:)`, because a mask and an overlay with the same name can be different pictures.
     public var masks: [String: [UInt8]]
-    /// The digest of the original's bytes. Waiting renders with the same digest share a decode if possible. nil, the
-    /// default, for a separate decode.
+    /// The digest of the original's bytes. Waiting renders with the same digest share a decode if possible. If nil,
+    /// which is the default, the render does not share a decode.
     package var digest: String?
-    /// The shared decode, which is decided when the render is dequeued together with others. nil if the render decodes
-    /// alone.
+    /// The shared decode, which is decided when the render is dequeued together with others, or nil if the render
+    /// decodes alone.
     var shared: SharedDecode?
 
     /// Creates a render of bytes in memory. For an `auto` output, `negotiated` contains the formats that the client
@@ -300,7 +303,7 @@ public struct RenderedVariant: Sendable {
     public var timings: Timings
     /// The thread CPU time of the complete render, which is the cost of rendering the variant again.
     public var cpuTime: Duration
-    /// The libraries that rendered the variant. nil if the renderer does not report them.
+    /// The libraries that rendered the variant, or nil if the renderer does not report them.
     package var libraries: RenderLibraries?
 
     package init(
@@ -364,7 +367,8 @@ public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let maskUnavailable = Code(rawValue: "maskUnavailable")
         public static let encodingFailed = Code(rawValue: "encodingFailed")
         public static let cancelled = Code(rawValue: "cancelled")
-        /// A phase exceeded `limits.timeout` or `limits.encodeTimeout`, or did so recently and is not retried yet.
+        /// A phase exceeded `limits.timeout` or `limits.encodeTimeout`, or did so recently and will not be retried for
+        /// now.
         public static let deadline = Code(rawValue: "deadline")
         /// libvips is missing or too old. The message names the package to install.
         public static let libraryUnavailable = Code(rawValue: "libraryUnavailable")
@@ -374,7 +378,7 @@ public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let workerProtocol = Code(rawValue: "workerProtocol")
         /// Two worker processes in a row were killed from outside, for example by the kernel's out-of-memory killer.
         public static let workerKilled = Code(rawValue: "workerKilled")
-        /// The original, or this variant of it, recently crashed a worker and is not retried yet.
+        /// The original, or this variant of it, recently crashed a worker and will not be retried for now.
         public static let quarantined = Code(rawValue: "quarantined")
         /// Worker processes cannot be started.
         public static let workerUnavailable = Code(rawValue: "workerUnavailable")
@@ -405,7 +409,7 @@ package protocol Rendering: Sendable {
     func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant
     /// Applies the recipe's steps and returns sRGB pixels with alpha for display. Ignores `job.output`.
     func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer
-    /// The libraries that the renderer uses. nil if they are not loaded yet or the renderer does not report them.
+    /// The libraries that the renderer uses, or nil if they are not loaded yet or the renderer does not report them.
     var libraries: RenderLibraries? { get }
     /// Loads the libraries if necessary. Returns nil if they cannot be loaded now.
     func loadLibraries() async -> RenderLibraries?

@@ -3,14 +3,14 @@
 /// single-threaded CPU times, measured roughly as docs/workers.md describes. `RenderCosts` corrects the estimates with
 /// the actual costs of renders.
 struct RenderWork: Sendable, Hashable {
-    /// The CPU milliseconds for opening and decoding. Renders that share a decode spend them once.
+    /// The CPU milliseconds for opening and decoding. Renders that share a decode spend this time only once.
     var decode: Double
     /// The CPU milliseconds for everything else.
     var rest: Double
     /// Whether the render is treated as long regardless of the estimate.
     var isLong = false
-    /// Identifies renders with the same steps, output, and original format. A hash, so that the pool compares only
-    /// integers while it holds its lock.
+    /// Identifies renders with the same steps, output, and original format. This is a hash, so that the pool compares
+    /// only integers while it holds its lock.
     var kind: Int
 
     /// The minimum cost of a render, however few pixels it has.
@@ -55,7 +55,7 @@ struct RenderWork: Sendable, Hashable {
                 + 16 * Double(job.header.encodedWidth) * Double(job.header.encodedHeight) * Double(job.header.pages)
     }
 
-    /// The allowance for metadata in a small picture.
+    /// The allowance for metadata in a small picture, in bytes.
     private static let ordinaryBytes = 262_144.0
     /// libwebp needs 3 ms to examine this many frames, and libtiff needs 10 ms for this many directories.
     private static let ordinaryPages = 1000
@@ -81,8 +81,8 @@ struct RenderCosts: Sendable {
     /// photograph takes 40 ms at 300 px, and about 220 ms as a 1600 px WebP. Users notice the delay of waiting for a
     /// longer render.
     static let long = 250.0
-    /// The minimum CPU milliseconds of a render that corrects an estimate. Much of the cost of a shorter render is not
-    /// proportional to its pixels.
+    /// The minimum CPU time, in milliseconds, of a render that is used to correct an estimate. Much of the cost of a
+    /// shorter render is not proportional to its pixels.
     private static let telling = 20.0
     /// The largest correction factor. Larger ratios are outliers.
     private static let mostCorrection = 8.0
@@ -123,7 +123,7 @@ struct RenderCosts: Sendable {
         if let known = factors[work.kind] {
             factors[work.kind] = (known + factor) / 2
         } else {
-            // It is unknown which kinds will recur, but their factors are quickly learned again.
+            // It is unknown which kinds will recur, so drop all factors. They are quickly learned again.
             if factors.count >= Self.kindLimit { factors.removeAll() }
             factors[work.kind] = factor
         }

@@ -13,8 +13,8 @@ public final class InProcessRenderer: Rendering {
 
     /// - Parameters:
     ///   - count: the maximum number of concurrent renders. If there are at least two, one is reserved for short
-    ///     renders. Default: the number of processors plus one.
-    ///   - formats: the formats that are decoded in this process. Default: all except
+    ///     renders. Defaults to the number of processors plus one.
+    ///   - formats: the formats that are decoded in this process. Defaults to all except
     ///     `ImageFormat.decodedInWorkersOnly`.
     public convenience init(
         maxConcurrentRenders count: Int? = nil,
@@ -23,8 +23,8 @@ public final class InProcessRenderer: Rendering {
         self.init(maxConcurrentRenders: count, formats: formats, longRenders: nil)
     }
 
-    /// - Parameter longRenders: the maximum number of concurrent long renders; nil for one less than `count`, but at
-    ///   least one.
+    /// - Parameter longRenders: the maximum number of concurrent long renders. If nil, this is one less than `count`,
+    ///   but at least one.
     package init(maxConcurrentRenders count: Int?, formats: Set<ImageFormat>, longRenders: Int?) {
         self.formats = formats
         var configuration = WorkerConfiguration()
@@ -81,7 +81,7 @@ public final class InProcessRenderer: Rendering {
     }
 }
 
-/// One render on the current thread. The memory of `original` stays valid throughout.
+/// One render on the current thread. The memory of `original` must stay valid until the render ends.
 struct Render {
     let job: RenderJob
     private var original: UnsafeRawBufferPointer

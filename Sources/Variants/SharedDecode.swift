@@ -7,10 +7,10 @@
 package struct SharedDecode: Sendable, Hashable {
     struct Target: Sendable, Hashable {
         var size: PixelSize
-        /// The edge of the squares that are averaged first, in place of the decoder. A separate decode would have
-        /// shrunk by this additional factor, and decoders average in gamma space. Without this averaging, high
-        /// contrasts would be lighter than in a separate render. The sums are passed on unrounded, because rounding the
-        /// mean of four pixels half up to a byte would make the picture lighter by an eighth on average.
+        /// The edge of the squares that are averaged first. In a separate decode, the decoder would shrink by this
+        /// additional factor, and decoders average in gamma space. Without this averaging, high contrasts would be
+        /// lighter than in a separate render. The sums are passed on unrounded, because rounding the mean of four
+        /// pixels half up to a byte would make the picture lighter by an eighth on average.
         var box: Int
         /// The light for shrinking.
         var light: RenderLight
@@ -124,8 +124,8 @@ struct ShareableDecode: Sendable {
 }
 
 extension RenderJob {
-    /// The properties for sharing. nil if the original has no digest, the render needs a separate decode, or a shared
-    /// decode has already been decided.
+    /// The properties for sharing, or nil if the original has no digest, the render needs a separate decode, or a
+    /// shared decode has already been decided.
     var shareable: ShareableDecode? {
         guard let digest, shared == nil else { return nil }
         let plan = RenderPlan(self)

@@ -2,7 +2,7 @@ import Glibc
 
 enum ByteOrder { case big, little }
 
-/// Reads untrusted bytes with bounds checks. Every read out of bounds returns nil and never traps, so a parser that is
+/// Reads untrusted bytes with bounds checks. A read out of bounds returns nil instead of trapping, so a parser that is
 /// built only on this type is safe for any input. Offsets are relative to the first byte of the reader.
 struct ByteReader {
     private let bytes: UnsafeRawBufferPointer
@@ -88,8 +88,8 @@ struct ByteReader {
         return JPEGDecoder.recognises(rest) || PNGDecoder.recognises(rest) ? rest : self
     }
 
-    /// Returns at most `limit` bytes as text, up to the first NUL and without spaces at both ends. Returns nil if no
-    /// text is left.
+    /// Returns at most `limit` bytes as text, up to the first NUL and without leading or trailing spaces. Returns nil
+    /// if the result is empty.
     func text(_ offset: Int, limit: Int) -> String? {
         var bytes: [UInt8] = []
         while bytes.count < limit, let byte = byte(offset + bytes.count), byte != 0 { bytes.append(byte) }
@@ -103,8 +103,8 @@ struct ByteReader {
         return String(text[first...last])
     }
 
-    /// Returns the offset of the first `value` at or after `offset`, or nil. Uses memchr, because entropy-coded data is
-    /// long.
+    /// Returns the offset of the first `value` at or after `offset`, or nil if it does not occur. Uses memchr, because
+    /// entropy-coded data is long.
     func firstOffset(of value: UInt8, from offset: Int) -> Int? {
         guard offset >= 0, offset < bytes.count, let base = bytes.baseAddress else { return nil }
         guard let found = memchr(base + offset, Int32(value), bytes.count - offset) else { return nil }

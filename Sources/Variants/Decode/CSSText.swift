@@ -1,7 +1,7 @@
-/// Splits style sheets into rules and declarations (CSS Syntax 3). Safe for any bytes, and takes linear time.
+/// Splits style sheets into rules and declarations (CSS Syntax 3). It is safe for any bytes and takes linear time.
 enum CSSText {
-    /// Returns the offset of the first byte of `stops` outside strings, brackets and blocks. Otherwise returns the
-    /// length of the text.
+    /// Returns the offset of the first byte outside strings, brackets and blocks that is in `stops`. Returns the length
+    /// of the text if there is no such byte.
     static func end(_ css: [UInt8], _ start: Int, _ stops: StaticString) -> Int {
         let stops = UnsafeBufferPointer(start: stops.utf8Start, count: stops.utf8CodeUnitCount)
         var (at, depth) = (start, 0)
@@ -76,7 +76,7 @@ enum CSSText {
         return Set(parts.map { part in String(part.reversed().prefix(while: isOfName).reversed()) })
     }
 
-    /// Returns the text without white space at both ends.
+    /// Returns the text without leading or trailing white space.
     static func text(_ css: ArraySlice<UInt8>) -> String {
         let text = String(decoding: css, as: UTF8.self)
         let from = text.firstIndex { !$0.isWhitespace } ?? text.endIndex

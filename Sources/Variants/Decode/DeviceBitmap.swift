@@ -8,12 +8,12 @@ struct DeviceBitmap {
     let width: Int
     let height: Int
     let bits: Int
-    /// The embedded ICC profile. Empty without a profile.
+    /// The embedded ICC profile. Empty if there is no profile.
     let profile: ByteReader
 
     private let isTopDown: Bool
     private let isRunLength: Bool
-    /// The positions of red, green, blue and alpha. Unused with a palette.
+    /// The positions of red, green, blue and alpha. Unused if the bitmap has a palette.
     private let channels: [Channel]
     /// The stored colors, with `entryBytes` bytes each.
     private let palette: ByteReader
@@ -27,7 +27,7 @@ struct DeviceBitmap {
 
     /// - Parameters:
     ///   - file: the bytes. The header of the bitmap begins at `start`.
-    ///   - offset: the start of the rows; 0 if they follow the palette.
+    ///   - offset: the start of the rows, or 0 if they follow the palette.
     init(_ file: ByteReader, at start: Int = 0, lines offset: Int = 0, isIcon: Bool = false) throws(RenderError) {
         func signed(_ at: Int) -> Int? { file.uint32(start + at, .little).map { Int(Int32(truncatingIfNeeded: $0)) } }
         let size = file.uint32(start, .little) ?? 0
@@ -41,7 +41,7 @@ struct DeviceBitmap {
             let storedHeight = isOld ? file.uint16(start + 6, .little) : signed(8),
             let bits = file.uint16(start + (isOld ? 10 : 14), .little), file.byte(start + size - 1) != nil
         else { throw ImageHeader.damaged("BMP", "its header is cut short") }
-        // Half of the height in an icon belongs to the mask.
+        // In an icon, half of the height belongs to the mask.
         let height = abs(storedHeight) / (isIcon ? 2 : 1)
         try ImageHeader.checkSize("BMP", storedWidth, height)
         (width, self.height, self.bits, self.isIcon) = (storedWidth, height, bits, isIcon)
@@ -91,7 +91,7 @@ struct DeviceBitmap {
     /// The position of a sample in a pixel.
     private struct Channel {
         let shift: Int
-        /// The maximum value of the sample. 0 if the channel is missing.
+        /// The maximum value of the sample, or 0 if the channel is missing.
         let most: Int
 
         init(_ mask: Int) {
@@ -99,7 +99,7 @@ struct DeviceBitmap {
             most = mask >> shift
         }
 
-        /// Returns the sample with eight bits.
+        /// Returns the sample, scaled to eight bits.
         func sample(_ pixel: Int) -> UInt8 {
             let sample = pixel >> shift & most
             return UInt8(truncatingIfNeeded: most == 255 ? sample : (sample * 255 + most / 2) / max(1, most))
@@ -108,13 +108,13 @@ struct DeviceBitmap {
 
     private var lineBytes: Int { (width * bits + 31) / 32 * 4 }
 
-    /// Returns all pixels with three bands, or four with alpha.
+    /// Returns all pixels with three bands, or with four if there is alpha.
     func image() throws(RenderError) -> Image {
         if !isRunLength, lines.count < lineBytes * (height - 1) + (width * bits + 7) / 8 {
             throw Self.cutShort
         }
         let indices = isRunLength ? try unpackedRuns() : []
-        // Colors that are missing in the palette are black.
+        // Colors that are missing from the palette are black.
         var colours = [UInt8](repeating: 0, count: 256 * 3)
         for index in 0..<min(256, palette.count / entryBytes) {
             for band in 0..<3 { colours[index * 3 + band] = palette.byte(index * entryBytes + 2 - band) ?? 0 }
@@ -144,7 +144,7 @@ struct DeviceBitmap {
                 at += bands
             }
         }
-        // Programs that do not support alpha write zeros.
+        // Programs that do not support alpha write zeros, which do not mean that the picture is transparent.
         if hasAlpha, !isSeen { setAlpha(of: pixels) }
         let image = try Image(storage, width: width, height: height, bands: bands).labelled("srgb")
         if profile.count > 0 { image.set("icc-profile-data", [UInt8](profile.all)) }
@@ -170,8 +170,8 @@ struct DeviceBitmap {
     private func unpackedRuns() throws(RenderError) -> [UInt8] {
         var indices = [UInt8](repeating: 0, count: width * height)
         var (x, y, at) = (0, 0, 0)
-        /// Stores one pixel of a byte, which contains one pixel, or two with 4 bits. Ignores pixels beyond the end of
-        /// the row.
+        /// Stores one pixel of a byte. A byte contains one pixel of 8 bits or two pixels of 4 bits. Ignores pixels
+        /// beyond the end of the row.
         func put(_ byte: UInt8, _ number: Int) {
             if x < width { indices[y * width + x] = bits == 8 ? byte : number & 1 == 0 ? byte >> 4 : byte & 15 }
             x += 1

@@ -18,7 +18,7 @@ public struct EXIFSummary: Sendable, Hashable {
     /// The latitude in degrees north, −90…90, usually in WGS 84. The position is personal data, so show it only on
     /// request.
     public var latitude: Double?
-    /// The longitude in degrees east, −180…180. nil if `latitude` is nil.
+    /// The longitude in degrees east, −180…180, or nil if `latitude` is nil.
     public var longitude: Double?
 
     /// Reads the summary. Returns nil if none of the entries can be read.

@@ -57,7 +57,7 @@ enum ForeignBytes {
     }
 
     /// Returns the first kilobyte after a byte order mark and white space, as lowercase ASCII. Returns an empty string
-    /// unless the data begins like markup or JSON, which is rare.
+    /// if the data does not begin like markup or JSON.
     private static func markup(_ reader: ByteReader) -> String {
         var offset = reader.matches([0xEF, 0xBB, 0xBF]) ? 3 : 0
         while offset < 256, let byte = reader.byte(offset), byte == 0x20 || (9...13).contains(byte) { offset += 1 }

@@ -6,7 +6,7 @@ struct FrameSequence {
     /// All frames in order, stacked vertically.
     private let strip: Image
     let count: Int
-    /// The frame durations and loop count. nil for a still picture.
+    /// The frame durations and loop count, or nil if this is a still picture.
     let timing: FrameTiming?
 
     /// Creates a sequence. Throws `undecodable` if the file has fewer than `count` frames.

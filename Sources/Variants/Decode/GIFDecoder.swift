@@ -28,7 +28,7 @@ enum GIFDecoder: OriginalDecoder {
 
     static func drawnBits(_ file: ByteReader) -> Double? { 4 }
 
-    /// Twice the file, because `source` may create a copy.
+    /// The file is counted twice, because `source` may create a copy of it.
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 2 * count + header.heldBytes }
 
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [("n", .int(frames))] }
@@ -59,8 +59,9 @@ enum GIFDecoder: OriginalDecoder {
         return (.stored(storage), "truncated")
     }
 
-    /// Returns a color index that no pixel of a frame uses. Returns nil if the frame uses all 256. Every color that LZW
-    /// data uses occurs among its codes, so it is sufficient to follow the lengths of the codes (GIF89a appendix F).
+    /// Returns a color index that no pixel of a frame uses. Returns nil if the frame uses all 256 colors. Every color
+    /// that LZW data uses occurs among its codes, so it is sufficient to follow the lengths of the codes (GIF89a
+    /// appendix F).
     static func unusedColour(_ file: ByteReader, _ data: Int) -> UInt8? {
         guard let size = file.byte(data), size == 8 else { return 255 }
         var isUsed = [Bool](repeating: false, count: 256)
@@ -115,8 +116,8 @@ extension GIFDecoder {
         private(set) var namesTransparency = false
         /// Whether a frame is shown while part of the canvas has not been painted or has been cleared.
         private(set) var leavesHoles = false
-        /// The frames without a transparent color that are cleared after they were shown (GIF89a §23, disposal 2).
-        /// Contains the offsets of their graphic control extension and of their data.
+        /// The frames without a transparent color that are cleared after they were shown (GIF89a §23, disposal 2). Each
+        /// element contains the offsets of the frame's graphic control extension and of its data.
         private(set) var clearing: [(control: Int, data: Int)] = []
         /// The offset after the last block, where the trailer begins.
         private(set) var end = 0
@@ -129,7 +130,7 @@ extension GIFDecoder {
             canvas = Area(x: 0..<width, y: 0..<height)
             end = 13 + Self.colourTableBytes(flags)
             var control: Int?
-            /// The area that may not have been painted: the canvas, or the area that was cleared last.
+            /// The area that is possibly unpainted: the canvas, or the area that was cleared last.
             var hole: Area?
             while blocks < HeaderParts.mostCounted, let block = file.byte(end) {
                 if block == 0x21 || block == 0x2C { blocks += 1 }
@@ -166,7 +167,7 @@ extension GIFDecoder {
                 } else if block == 0x3B {
                     break
                 } else {
-                    end += 1  // Stray bytes between blocks, which decoders skip.
+                    end += 1  // Decoders skip stray bytes between blocks.
                 }
             }
         }

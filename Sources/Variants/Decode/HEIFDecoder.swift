@@ -1,5 +1,5 @@
-/// The common parts of AVIF and HEIF: the container and libheif. A flaw in libheif has let pictures take over the
-/// decoding process (GHSA-g89c-p67h-r497).
+/// The common parts of AVIF and HEIF: the container and libheif. A vulnerability in libheif allowed pictures to take
+/// over the decoding process (GHSA-g89c-p67h-r497).
 protocol HEIFContainer: OriginalDecoder {}
 
 enum AVIFDecoder: HEIFContainer {
@@ -23,7 +23,7 @@ extension HEIFContainer {
     }
     static func details(_ file: ByteReader) -> ImageDetails { HEIFHeader.details(file) }
 
-    /// The file, three modified copies, and libheif's own copy.
+    /// This is the size of the file, three modified copies, and libheif's own copy.
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 5 * count + header.heldBytes }
 
     /// Divides premultiplied colors by alpha. An ICC profile takes precedence over `nclx`.
@@ -63,7 +63,7 @@ extension HEIFContainer {
         return try ColourConversion.described(result) { $0 ? nil : HEIFHeader.colour(file) }
     }
 
-    /// The decoder may or may not have applied the rotation in the container.
+    /// Accepts both orientations, because some decoders do not apply the rotation in the container.
     static func accepts(_ image: Image, for header: ImageHeader, shrink: Int, frames: Int) -> Bool {
         isSize(of: image, header.encodedWidth, header.encodedHeight, shrink: shrink, frames: frames)
             || isSize(of: image, header.encodedHeight, header.encodedWidth, shrink: shrink, frames: frames)

@@ -1,9 +1,9 @@
 /// The transparency of an AVIF or HEIF picture, which is stored as a separate picture in the file (`auxl`; 23008-12
 /// §6.4.5).
 ///
-/// Writers attach `irot`, `imir` and `clap` only to the colors or to both pictures. Readers apply the transformations
-/// of the colors to both. libheif 1.15 applies to each picture only its own transformations, and libvips does not
-/// divide premultiplied colors by alpha (`prem`; 23000-22 §7.3.5.2).
+/// Writers attach `irot`, `imir` and `clap` either only to the colors or to both pictures. Readers apply the
+/// transformations of the colors to both. However, libheif 1.15 applies only those transformations to alpha that are
+/// attached to it, and libvips does not divide premultiplied colors by alpha (`prem`; 23000-22 §7.3.5.2).
 extension HEIFHeader {
     struct Alpha {
         fileprivate let meta, properties: ByteReader
@@ -67,8 +67,9 @@ extension HEIFHeader {
     }
 
     /// Returns a modified file for libheif. The colors' transformations are also attached to alpha, and `prem` is
-    /// removed, so that both are applied exactly once, whatever libheif does. Alternatively, the file contains only the
-    /// colors or only alpha. Returns nil if the file needs no change or is damaged.
+    /// removed, so that transformations and premultiplication are handled exactly once, whatever libheif does.
+    /// Depending on `part`, the file contains only the colors or only alpha instead. Returns nil if the file needs no
+    /// change or is damaged.
     ///
     /// The new `meta` box is appended, and the old box becomes `free`, so that all offsets stay valid.
     static func file(_ file: ByteReader, with part: Alpha.Part = .both) -> [UInt8]? {

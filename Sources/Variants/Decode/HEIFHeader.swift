@@ -44,8 +44,7 @@ enum HEIFHeader {
         return header
     }
 
-    /// Throws if there are more boxes than will be read, at the top level or within `meta`, or too many items with
-    /// properties.
+    /// Throws if the top level or `meta` contains more boxes than will be read, or if too many items have properties.
     private static func checkBoxes(_ reader: ByteReader, _ name: String) throws(RenderError) {
         try checkCount(of: boxes(reader), name)
         guard let meta = child("meta", of: reader)?.part(4) else { return }
@@ -97,8 +96,9 @@ enum HEIFHeader {
         return details
     }
 
-    /// Converts stored samples to RGB (H.273 §8.3) in cases that libheif 1.15 handles incorrectly. It does not expand a
-    /// limited range for gray or matrix 0 (RGB), and truncates matrix 8 (YCgCo) with more than 8 bits to 8 bits.
+    /// Converts stored samples to RGB (H.273 §8.3) in cases that libheif 1.15 handles incorrectly. That version does
+    /// not expand a limited range for gray or matrix 0 (RGB), and truncates samples of matrix 8 (YCgCo) to 8 bits if
+    /// they have more.
     struct Matrix {
         /// The offset of the matrix code in the file. The range flag follows the matrix code.
         private let codes: Int
@@ -130,7 +130,7 @@ enum HEIFHeader {
             return storage
         }
 
-        /// Converts samples that libheif has copied to RGB.
+        /// Converts samples to RGB that libheif has copied unchanged.
         func rgb(_ image: Image) throws(RenderError) -> Image {
             // Co, Y and Cg are in the red, green and blue bands.
             let half = image.isWide ? 32768.0 : 128
@@ -176,7 +176,7 @@ enum HEIFHeader {
         else { return nil }
         let (offsetBytes, lengthBytes) = (sizes >> 12, sizes >> 8 & 15)
         let (baseBytes, indexBytes) = (sizes >> 4 & 15, version == 0 ? 0 : sizes & 15)
-        // Without a length field, an extent could take no bytes, and a forged number of extents would keep this loop
+        // Without a length field, extents would take up no bytes, so a forged number of extents could keep this loop
         // busy.
         guard lengthBytes > 0 else { return nil }
         var at = version < 2 ? 8 : 10

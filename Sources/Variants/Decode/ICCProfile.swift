@@ -26,8 +26,8 @@ enum ICCProfile {
         return tags.isDisjoint(with: ["D2B0", "D2B1"]) ? nil : "relative"
     }
 
-    /// Returns a version 4 profile with one curve (§10.18, type 3) and, unless it is for gray, a matrix from light to
-    /// XYZ.
+    /// Returns a version 4 profile with one curve (§10.18, type 3) and, unless it is for gray, a matrix that converts
+    /// light to XYZ.
     static func make(_ name: String, _ matrix: [[Double]]?, curve: [Double]) -> [UInt8] {
         func fixed(_ numbers: [Double]) -> [UInt8] {
             numbers.flatMap { Bytes.bigEndian(Int(($0 * 65536).rounded())) }

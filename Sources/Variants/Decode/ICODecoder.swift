@@ -1,5 +1,4 @@
-/// Decodes icons and cursors of Windows. The largest picture in the file is decoded, which is a PNG or a bitmap with a
-/// mask.
+/// Decodes icons and cursors of Windows. Uses the largest picture in the file, which is a PNG or a bitmap with a mask.
 ///
 /// Each 16-byte entry of the directory ends with the length and offset of its picture. The sizes in the entries are not
 /// used, because they cannot exceed 256 and may be wrong. The lengths are not used either, because some writers store
@@ -53,7 +52,7 @@ enum ICODecoder: OriginalDecoder {
     }
 
     /// Returns the picture with the most pixels. Among equally large pictures, returns the picture with the most bits
-    /// per pixel. A repaired picture is a plain PNG.
+    /// per pixel. A file that has been repaired is a plain PNG.
     private static func picture(_ file: ByteReader) throws(RenderError) -> Picture {
         if PNGDecoder.recognises(file) { return .png(file) }
         // A cursor stores a position instead of the number of bits.
@@ -65,7 +64,7 @@ enum ICODecoder: OriginalDecoder {
             let data = file.part(at)
             let found: (Picture, pixels: Int, bits: Int)
             if PNGDecoder.recognises(data), let width = data.uint32(16), let height = data.uint32(20) {
-                // Old systems use copies that were reduced to fewer colors but stored as RGBA.
+                // Some icons contain copies for old systems that were reduced to fewer colors but are stored as RGBA.
                 let given = isCursor || bits == 0 ? 32 : bits
                 found = (.png(data), min(width, 1 << 24) * min(height, 1 << 24), given)
             } else if let bitmap = try? DeviceBitmap(data, isIcon: true) {  // Skip a damaged bitmap.

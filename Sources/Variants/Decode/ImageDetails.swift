@@ -1,9 +1,10 @@
 /// Details of a picture beyond `ImageHeader`. They are only for display, and no decision depends on them.
 public struct ImageDetails: Sendable, Hashable {
-    /// The color space: `RGB` (also for YCbCr and palettes, which decoders convert), `grey`, `CMYK` or `Lab`. nil if
+    /// The color space: `RGB` (also for YCbCr and palettes, which decoders convert), `grey`, `CMYK` or `Lab`, or nil if
     /// the file does not specify it.
     public var colorSpace: String?
-    /// The number of bits per sample. 8 for palettes in PNG and GIF, which is the depth of their colors.
+    /// The number of bits per sample. This is 8 for palettes in PNG and GIF, because their colors have 8 bits per
+    /// sample.
     public var bitDepth: Int?
     /// The description of the ICC profile.
     public var profileName: String?
@@ -20,7 +21,7 @@ public struct ImageDetails: Sendable, Hashable {
     /// incorrect without an entry.
     public var unsupportedFeatures: [String] = []
 
-    /// Reads the details of a file with a known header. Safe for any bytes. Damaged details are nil.
+    /// Reads the details of a file with a known header. This is safe for any bytes. Damaged details are nil.
     package static func read(_ bytes: [UInt8], _ header: ImageHeader) -> ImageDetails {
         bytes.withUnsafeBytes { header.format.decoder?.details(ByteReader($0).withoutLeadingSpace) ?? ImageDetails() }
     }

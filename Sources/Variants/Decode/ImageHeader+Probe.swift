@@ -2,8 +2,8 @@ extension ImageHeader {
     /// Reads the format, size, pages, alpha, orientation, scans and profile size from encoded bytes. Does not decode
     /// pixels, and does not use libvips, which hangs on some inputs when it detects formats.
     ///
-    /// Safe for any bytes: all reads are bounds-checked, and the time is linear in the number of bytes. The header of a
-    /// truncated file can be read as long as the size is available. Decoding the pixels then fails.
+    /// This is safe for any bytes: all reads are bounds-checked, and the time is linear in the number of bytes. The
+    /// header of a truncated file can be read as long as the size is available. Decoding the pixels then fails.
     ///
     /// - Throws: `notAnImage` with a description of the bytes, `unsupportedFormat` for formats that are recognized but
     ///   not decoded, or `undecodable` for a known format with a damaged or truncated header.
@@ -29,7 +29,7 @@ extension ImageHeader {
 
     /// Records that the decoder keeps this many bytes per stored pixel.
     mutating func hold(bytesPerPixel: Double) {
-        // Limit the product to a TiB, more than any machine has for one picture, because the number appears in
+        // Limit the product to 1 TiB, which is more than any machine has for one picture, because the number appears in
         // messages.
         heldBytes = Int(min(Double(encodedWidth) * Double(encodedHeight) * bytesPerPixel, 0x1p40))
     }
@@ -46,7 +46,7 @@ extension ImageHeader {
 }
 
 extension ImageFormat {
-    /// Returns the format of a file with these first bytes. Returns nil if no decoder recognizes them.
+    /// Returns the format of a file that begins with these bytes. Returns nil if no decoder recognizes them.
     package static func recognised(_ bytes: [UInt8]) -> ImageFormat? {
         bytes.withUnsafeBytes { buffer in
             let file = ByteReader(buffer).withoutLeadingSpace

@@ -81,7 +81,8 @@ enum JPEGDecoder: OriginalDecoder {
                 details.hasGainMap = true
             } else if marker == 0xE2, !isSearched, segment.matches("MPF\0") {
                 isSearched = true
-                // Other pictures follow this one. The metadata of Apple's pictures describes their content.
+                // Other pictures may follow this one. In Apple's files, the metadata of such a picture describes its
+                // content.
                 if file.contains("urn:com:apple:photo:2020:aux:hdrgainmap") { details.hasGainMap = true }
             } else if marker == 0xE1, segment.matches("http://ns.adobe.com/xap/1.0/\0") {
                 if segment.contains("http://ns.adobe.com/hdr-gain-map/1.0/") { details.hasGainMap = true }
@@ -153,7 +154,7 @@ enum JPEGDecoder: OriginalDecoder {
         return storage
     }
 
-    /// The file, the file with an appended ending, and the file with complete squares.
+    /// This is the size of the file, a copy with an appended ending, and a copy with complete squares.
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 3 * count + header.heldBytes }
 
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [("shrink", .int(shrink))] }
@@ -220,8 +221,8 @@ enum JPEGDecoder: OriginalDecoder {
         var header = ImageHeader(format: .jpeg, encodedWidth: width, encodedHeight: height)
         let factors = (0..<Int(segment.byte(5) ?? 0)).map { segment.byte(7 + $0 * 3) ?? 0x11 }
         let most = (factors.map { max(1, $0 >> 4) }.max() ?? 1, factors.map { max(1, $0 & 15) }.max() ?? 1)
-        // A coefficient takes two bytes. Incomplete blocks at the edges are covered by the rows that every decoder
-        // needs.
+        // A coefficient takes two bytes. The memory of incomplete blocks at the edges is part of the estimate for rows
+        // (`RenderMemory.rows`).
         header.hold(
             bytesPerPixel: factors.reduce(0) {
                 $0 + 2 * Double($1 >> 4) * Double($1 & 15) / Double(most.0) / Double(most.1)

@@ -1,7 +1,7 @@
 import CVips
 
-/// Decodes JPEG XL. Disabled by default because few originals use the format. Only used in workers, because libjxl 0.7
-/// does not check its allocations and corrupts its heap if an allocation fails.
+/// Decodes JPEG XL. Disabled by default because few originals use the format. It is used only in workers, because
+/// libjxl 0.7 does not check its allocations and corrupts its heap if an allocation fails.
 enum JXLDecoder: OriginalDecoder {
     static let format = ImageFormat.jxl
     static let isOnByDefault = false
@@ -41,8 +41,8 @@ enum JXLDecoder: OriginalDecoder {
         return frame
     }
 
-    /// Returns the memory that libjxl needs per pixel. Measured from 1 to 48 megapixels: 5 to 20 bytes, and up to 45
-    /// bytes with alpha or more than 8 bits.
+    /// Returns the memory that libjxl needs per pixel. Pictures of 1 to 48 megapixels needed 5 to 20 bytes per pixel,
+    /// or up to 45 bytes with alpha or more than 8 bits.
     static func bytesPerPixel(isPlain: Bool) -> Double { isPlain ? 24 : 48 }
 
     /// Throws if the picture may not fit in the remaining memory. The estimate from the header does not take the

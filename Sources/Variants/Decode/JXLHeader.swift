@@ -197,8 +197,8 @@ enum JXLHeader {
     }
 }
 
-/// Reads integers with any number of bits, starting with the lowest bit of each byte. Returns nil at the end of the
-/// bytes.
+/// Reads integers with any number of bits, starting with the lowest bit of each byte. Returns nil if the bytes end
+/// first.
 private struct BitReader {
     private let bytes: ByteReader
     private var position = 0

@@ -22,7 +22,7 @@ struct MendedPNG {
         let end = 2 + png.found.used
         let adler = Bytes.bigEndian(Int(png.found.adler))
         guard png.isProven || png.zlib[end...].prefix(4).elementsEqual(adler) else { return nil }
-        return png.file([0x78, 0x01] + png.zlib[2..<end] + adler)  // The largest window.
+        return png.file([0x78, 0x01] + png.zlib[2..<end] + adler)  // Declares the largest window.
     }
 
     /// Returns a file with the remaining pixels, for callers that accept damage, and the number of complete rows.

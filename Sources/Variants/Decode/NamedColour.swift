@@ -5,7 +5,7 @@ import Glibc
 struct NamedColour: Sendable, Hashable {
     /// The transfer curve from values to light, both 0…1.
     enum Curve: Sendable, Hashable {
-        /// (a·x + b)^g from `d` on, and c·x below `d`.
+        /// (a·x + b)^g for values of at least `d`, and c·x for smaller values.
         case parametric(g: Double, a: Double, b: Double, c: Double, d: Double)
         /// The HDR curves of BT.2100. PQ describes the light of a display, and HLG the light of the scene.
         case pq, hlg
@@ -30,7 +30,7 @@ struct NamedColour: Sendable, Hashable {
     /// The x and y coordinates (CIE 1931) of red, green, blue and white.
     let primaries: [Double]
     let curve: Curve
-    /// The name of the color space, and the part of the file that declares it.
+    /// The name of the color space, and of the part of the file that declares it.
     let title: String
     /// The peak brightness of an HDR picture in nits.
     var peak = 1000.0

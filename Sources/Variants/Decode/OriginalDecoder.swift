@@ -1,4 +1,4 @@
-/// A format of originals: how to recognize its files, read their headers, and open them.
+/// Describes a format of originals: how to recognize its files, read their headers, and open them.
 ///
 /// A conforming type has one file in this folder, one line in `Catalogue.decoders`, and tests. Files are recognized and
 /// their headers are read in the front process, from untrusted bytes and without libvips.
@@ -24,7 +24,7 @@ protocol OriginalDecoder: Sendable {
     /// Returns the factor by which the decoder shrinks each edge if the picture is reduced by `factor` in total.
     /// Returns 1 for a full decode.
     static func shrink(_ factor: Double, _ quality: RenderQuality) -> Int
-    /// Returns the approximate CPU time of decoding in nanoseconds per pixel (`RenderWork`).
+    /// Returns the approximate CPU time of decoding, in nanoseconds per pixel (`RenderWork`).
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double
     /// Whether pictures are vector drawings, which are drawn at any size instead of being resized.
     static var isDrawing: Bool { get }
@@ -114,9 +114,10 @@ extension OriginalDecoder {
 /// Opens encoded bytes with the loader of a known format. libvips must not detect the format, because its detection
 /// hangs on some files.
 enum Decoding {
-    /// Opens `bytes`, which must stay valid as long as the image. Pixels are decoded on demand, and only from top to
-    /// bottom. If `frames` is greater than 1, the image contains that many frames of an animation, stacked vertically
-    /// and composited as in a viewer. If `isDamaged` is true, pixels may be missing, and the available part is decoded.
+    /// Opens `bytes`, which must stay valid for as long as the image is in use. Pixels are decoded on demand, and only
+    /// from top to bottom. If `frames` is greater than 1, the image contains that many frames of an animation, stacked
+    /// vertically and composited as in a viewer. If `isDamaged` is true, pixels may be missing, and the available part
+    /// is decoded.
     static func open(
         _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat, shrink: Int = 1, frames: Int = 1,
         isDamaged: Bool = false
@@ -126,7 +127,7 @@ enum Decoding {
             throw RenderError(.unsupportedFormat, "\(format) originals are not supported")
         }
         try RenderLibraries.loaded.checkReads(format)
-        // Clear the buffer: old warnings would otherwise be reported as the reason for a failure.
+        // Clear the buffer, because old warnings would otherwise be reported as the reason for a failure.
         _ = VipsLibrary.takeErrorText()
         let image =
             try isDamaged

@@ -84,7 +84,7 @@ enum PNGDecoder: OriginalDecoder {
         return try ColourConversion.described(image) { colour(file, hasProfile: $0) }
     }
 
-    /// The file, and a copy without text.
+    /// This is the size of the file and of a copy without text.
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { 2 * count + header.heldBytes }
 
     /// Returns the file without compressed text, except for the first XMP packet. Returns nil if the file has no such
@@ -136,7 +136,7 @@ enum PNGDecoder: OriginalDecoder {
     /// the position of the first frame on the canvas. Viewers of animations do not show the default image in that case
     /// (§4.9).
     ///
-    /// An animation with chunks in the wrong order is treated as a still picture, which is the default image.
+    /// An animation with chunks in the wrong order is treated as a still picture that consists of the default image.
     private static func animation(_ file: ByteReader) -> (pages: Int, hidden: PixelRectangle?) {
         var (isAnimated, hasDefault, isDefaultShown, hasData) = (false, false, false, false)
         var frames = 0
@@ -173,7 +173,7 @@ enum PNGDecoder: OriginalDecoder {
             switch type {
             case "IDAT": hasDefault = true
             case "fcTL": isComplete = !pixels.isEmpty
-            case "fdAT" where !isComplete: pixels += data.part(4).all  // After the sequence number.
+            case "fdAT" where !isComplete: pixels += data.part(4).all  // The pixels follow the sequence number.
             case "acTL", "fdAT": break
             default: if !hasDefault { png += PNGChunk.bytes(type, [UInt8](data.all)) }
             }
@@ -200,7 +200,7 @@ enum PNGDecoder: OriginalDecoder {
         return NamedColour(gamma: gamma, chromaticities: points)
     }
 
-    /// Calls `body` with each chunk after IHDR, up to IEND, the first chunk of type `last`, or
+    /// Calls `body` with each chunk after IHDR. Stops at IEND, at the first chunk of type `last`, or after
     /// `HeaderParts.mostCounted` chunks.
     static func forEachChunk(
         _ reader: ByteReader, until last: String = "IEND", _ body: (_ type: String, _ data: ByteReader) -> Void

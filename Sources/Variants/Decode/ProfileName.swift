@@ -11,8 +11,8 @@ enum ProfileName {
         return nil
     }
 
-    /// Returns the text of a tag. Version 2 has `desc` with ASCII. Version 4 has `mluc` with UTF-16 in several
-    /// languages, and the first language is used.
+    /// Returns the text of a tag. Version 2 profiles use `desc`, which contains ASCII. Version 4 profiles use `mluc`,
+    /// which contains UTF-16 in several languages. The first language is used.
     private static func text(_ tag: ByteReader) -> String? {
         if tag.matches("desc") { return tag.text(12, limit: min(tag.uint32(8) ?? 0, 128)) }
         guard tag.matches("mluc"), let length = tag.uint32(20), let offset = tag.uint32(24) else { return nil }

@@ -1,5 +1,5 @@
-/// Decodes SVG with librsvg, which draws at the requested size. librsvg runs no scripts. It opens no files outside the
-/// document, because the document has no address.
+/// Decodes SVG with librsvg, which draws at the requested size. librsvg runs no scripts. It opens no other files,
+/// because the document is passed without a base URL.
 enum SVGDecoder: OriginalDecoder {
     static let format = ImageFormat.svg
     static let loader = "svgload_buffer"

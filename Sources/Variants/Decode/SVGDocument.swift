@@ -22,7 +22,7 @@ struct SVGDocument {
 
     /// The maximum nesting depth of elements, which is also the limit of libxml2.
     static let depthLimit = 256
-    /// The maximum length of the root's start tag in bytes. Larger documents are not drawn.
+    /// The maximum length of the root's start tag in bytes. A document with a longer tag is not drawn.
     static let rootLimit = 65_536
     /// The maximum total size of all entities in a document, in bytes.
     static let entityLimit = 1 << 20
@@ -58,7 +58,7 @@ struct SVGDocument {
             case (let across?, let down?, _): (across, down)
             case (let across?, nil, let ratio): (across, ratio.map { across * $0 } ?? 150)
             case (nil, let down?, let ratio): (ratio.map { down / $0 } ?? 300, down)
-            // The largest size with this ratio within 300 × 150.
+            // The largest size with this ratio that fits in 300 × 150.
             case (nil, nil, let ratio?): (min(300, 150 / ratio), min(150, 300 * ratio))
             case (nil, nil, nil): (300, 150)
             }
@@ -240,11 +240,11 @@ struct SVGDocument {
 }
 
 extension SVGDocument {
-    /// The start of the root's content. nil if the root has no content.
+    /// The start of the root's content, or nil if the root has no content.
     var contentStart: Int? { file.byte(tag.upperBound) == UInt8(ascii: ">") ? tag.upperBound + 1 : nil }
 
-    /// Calls `body` with the name of each element without its prefix, and its attributes. For a `style` element, also
-    /// passes the text without comments and the range of the text.
+    /// Calls `body` with the name of each element, without its prefix, and with its attributes. For a `style` element,
+    /// also passes the text without comments and the range of the text.
     func forEachElement(_ body: (String, [Attribute], (css: [UInt8], place: Range<Int>)?) -> Void) {
         var at = Self.svg(file)?.start ?? 0
         while let open = file.firstOffset(of: UInt8(ascii: "<"), from: at), let end = Self.endOfTag(file, open) {
@@ -274,7 +274,7 @@ extension SVGDocument {
     }
 
     /// Returns the text with its references resolved. Returns nil if the text contains references other than the five
-    /// of XML.
+    /// that XML predefines.
     static func decoded(_ text: String) -> String? {
         guard text.utf8.contains(UInt8(ascii: "&")) else { return text }
         var text = text

@@ -28,7 +28,7 @@ struct SVGRewriting {
         "vector-effect",
         "white-space", "word-spacing",
     ]
-    /// The values for which these properties have no effect.
+    /// The values with which these properties have no effect.
     private static let neutral: Set = ["", "0", "0px", "auto", "alphabetic", "baseline", "inherit", "none", "normal"]
     private static let plain = [
         "fill-opacity:1", "stroke:none", "opacity:1", "transform:none", "filter:none", "clip-path:none", "mask:none",
@@ -48,7 +48,7 @@ struct SVGRewriting {
             if !isRoot { for attribute in attributes { collect(attribute, of: name, isRoot: false) } }
             isRoot = false
         }
-        // The root's style comes before the rules for the root.
+        // The root's `style` attribute takes precedence over rules for the root, so it is read last.
         for attribute in document.attributes { collect(attribute, of: "svg", isRoot: true) }
         document.forEachElement { name, attributes, sheet in
             if let sheet { edit(sheet.place, String(decoding: sheet.css, as: UTF8.self)) { "<![CDATA[\($0)]]>" } }
@@ -74,7 +74,7 @@ struct SVGRewriting {
         if prelude.hasPrefix("@") {
             let name =
                 "@" + prelude.dropFirst().prefix { $0.isASCII && $0.isLetter || $0 == "-" }.prefix(32).lowercased()
-            // A picture in a page is shown with its light color scheme, and on a screen.
+            // Ignore these rules, because a picture in a page is shown on a screen and with its light color scheme.
             if name == "@media", prelude.contains("dark") || prelude.contains("print") { return }
             if ["@charset", "@namespace"].contains(name) || name.hasSuffix("keyframes") { return }
             if unsupported.count < 64 { unsupported.insert(name) }
@@ -124,7 +124,7 @@ struct SVGRewriting {
 
     /// Replaces `var()` with the values of custom properties.
     private mutating func edit(_ place: Range<Int>, _ text: String, _ form: (String) -> String) {
-        // Check for a parenthesis first, because most long values are paths.
+        // Check for a parenthesis first, because most long values are paths, which have none.
         guard text.utf8.contains(UInt8(ascii: "(")), text.contains("var(") else { return }
         let new = resolved(Array(text.utf8), 0)
         if new != text, !new.contains("]]>") { edits.append((place, form(new))) }
@@ -192,7 +192,7 @@ struct SVGRewriting {
         edits.append((place..<place, rect))
     }
 
-    /// The rewritten document. nil if the document needs no changes.
+    /// The rewritten document, or nil if the document needs no changes.
     var bytes: PixelStorage? {
         edits.isEmpty ? nil : document.replacing(edits.sorted { $0.place.lowerBound < $1.place.lowerBound })
     }

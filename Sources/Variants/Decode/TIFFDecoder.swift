@@ -19,7 +19,7 @@ enum TIFFDecoder: OriginalDecoder {
         header.pages = max(1, pages)
         header.orientation = picture.orientation ?? 1
         header.hasAlpha = (picture.value(277) ?? 1) > TIFFSamples.colours(picture.value(262) ?? 1)
-        // A strip or a row of tiles is decoded at once.
+        // A complete strip or row of tiles is decoded at a time.
         let rows = min(height, max(1, picture.value(323) ?? picture.value(278) ?? height))
         let samples = max(1, min(5, picture.value(277) ?? 1))
         let bits = Double(samples * min(64, picture.value(258) ?? 1))
@@ -29,7 +29,7 @@ enum TIFFDecoder: OriginalDecoder {
     }
 
     static func drawnBits(_ file: ByteReader) -> Double? {
-        // The compression is fax, LZW, Deflate (which has two numbers) or PackBits.
+        // Accept fax, LZW, Deflate (which has two numbers) and PackBits.
         guard let directories = TIFFHeader(file), let compression = directories.value(259),
             [2, 3, 4, 5, 8, 32773, 32946].contains(compression)
         else { return nil }
@@ -72,7 +72,7 @@ enum TIFFDecoder: OriginalDecoder {
         return try load(.bytes(bytes), options)
     }
 
-    /// Returns the reason why the samples cannot be decoded. Returns nil if they can. The tags are BitsPerSample,
+    /// Returns the reason why the samples cannot be decoded, or nil if they can. The tags are BitsPerSample,
     /// SamplesPerPixel, PhotometricInterpretation and SampleFormat (TIFF 6.0 §19: 1 for unsigned, 2 for signed, 3 for
     /// floats, 4 for undefined samples, which are treated as unsigned, and 5 and 6 for complex samples).
     private static func refusal(_ picture: TIFFHeader) -> String? {
@@ -80,7 +80,7 @@ enum TIFFDecoder: OriginalDecoder {
         let given = picture.value(339) ?? 1
         let kind = given == 4 ? 1 : given
         let photometric = picture.value(262) ?? 1
-        // The two values that are used for raw camera data.
+        // These two values are used for raw camera data.
         if photometric == 32_803 || photometric == 34_892 {
             return "a TIFF of a camera's raw data is not developed; convert it to RGB"
         }

@@ -4,7 +4,8 @@ struct TIFFHeader {
     let reader: ByteReader
     let order: ByteOrder
     let isBig: Bool
-    /// The offset of the directory that is read by default. This is the first directory, unless changed.
+    /// The offset of the directory that is read by default. This is the first directory unless a different one has been
+    /// selected.
     private(set) var first: Int
 
     /// Reads the header. Returns nil if the bytes do not begin like a TIFF file or are truncated within the header.
@@ -70,7 +71,7 @@ struct TIFFHeader {
     }
 
     /// Returns the directory of the picture and its number in the chain. If the picture is in SubIFDs (TIFF technical
-    /// note 1), returns the number of the directory that contains them, and the number of the picture there. The
+    /// note 1), returns the number of the directory that contains them, and the number of the picture among them. The
     /// picture is in the first directory, unless that directory declares itself a reduced version of another picture
     /// (NewSubfileType, TIFF 6.0 §8) and a full version can be decoded.
     func picture(_ isReadable: (TIFFHeader) -> Bool) -> (directory: TIFFHeader, page: Int, subIFD: Int?) {
@@ -107,7 +108,7 @@ struct TIFFHeader {
     /// Returns the first value of an entry with integers.
     func value(_ tag: Int, in directory: Int? = nil) -> Int? { numbers(tag, in: directory, limit: 1).first }
 
-    /// Returns the first values of a BYTE, SHORT, LONG, IFD, LONG8 or IFD8 entry, at most `limit`. Returns an empty
+    /// Returns at most the first `limit` values of a BYTE, SHORT, LONG, IFD, LONG8 or IFD8 entry. Returns an empty
     /// array for other types.
     func numbers(_ tag: Int, in directory: Int? = nil, limit: Int) -> [Int] {
         guard let entry = entry(tag, in: directory), let count = count(entry), count > 0,
@@ -134,7 +135,7 @@ struct TIFFHeader {
         return place.flatMap { $0 < reader.count ? $0 : nil }
     }
 
-    /// Returns the text of an ASCII entry, at most `limit` bytes.
+    /// Returns the text of an ASCII entry, truncated to `limit` bytes.
     func text(_ tag: Int, in directory: Int? = nil, limit: Int = 128) -> String? {
         guard let entry = entry(tag, in: directory), reader.uint16(entry + 2, order) == 2, let count = count(entry),
             let place = place(entry, bytes: count)
@@ -150,7 +151,7 @@ struct TIFFHeader {
         return reader.part(place, count)
     }
 
-    /// Returns the first values of a RATIONAL entry, at most `limit`. Skips fractions with a denominator of 0.
+    /// Returns at most the first `limit` values of a RATIONAL entry. Skips fractions with a denominator of 0.
     func rationals(_ tag: Int, in directory: Int? = nil, limit: Int = 3) -> [Double] {
         guard let entry = entry(tag, in: directory), reader.uint16(entry + 2, order) == 5, let count = count(entry),
             count > 0, let place = place(entry, bytes: isBig && count == 1 ? 8 : 9)

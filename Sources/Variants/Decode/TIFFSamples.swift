@@ -30,8 +30,8 @@ struct TIFFSamples {
         }
     }
 
-    /// Whether the decompressor converts YCbCr to RGB, which applies to JPEG (two compression numbers) and JPEG 2000
-    /// (three numbers).
+    /// Whether the decompressor converts YCbCr to RGB. This is the case for JPEG (two compression numbers) and JPEG
+    /// 2000 (three numbers).
     static func isConverted(_ picture: TIFFHeader) -> Bool {
         picture.value(262) == 6 && [6, 7, 33003, 33005, 34712].contains(picture.value(259))
     }
@@ -58,7 +58,7 @@ struct TIFFSamples {
         else { return nil }
     }
 
-    /// Returns the picture with 8 or 16 bits, or in floats. Returns nil if the directory is damaged.
+    /// Returns the picture with samples of 8 or 16 bits or with floats. Returns nil if the directory is damaged.
     ///
     /// - Parameter options: the arguments of the loader.
     func image(_ options: [(String, VipsArgument)]) throws(RenderError) -> Image? {
@@ -116,7 +116,7 @@ struct TIFFSamples {
         return try image.mixed(rows, rows.map { row in (0..<3).reduce(0) { $0 - row[$1] * range[2 * $1] } })
     }
 
-    /// Converts L*a*b* to 16 bits without the profile, which would be an L*a*b* profile.
+    /// Converts L*a*b* to 16-bit RGB and removes the profile, because it describes L*a*b*.
     private func rgb(ofLab image: Image) throws(RenderError) -> Image {
         let (count, unit) = image.isWide ? (65536, 256.0) : (256, 1)
         // a* and b* are signed in CIE L*a*b*, but have an offset in ICC L*a*b*. The 16-bit range of ICC L*a*b* ends at

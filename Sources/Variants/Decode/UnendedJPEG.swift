@@ -12,18 +12,18 @@ struct UnendedJPEG {
         var failOn: String
 
         /// The ending for a file with one sequential scan. Such a file is decoded row by row, so a warning would come
-        /// after the last row. The ending consists of eight bytes of ones, as many as libjpeg reads ahead. They are not
-        /// a valid code. A decoder that lacks data consumes more bytes than there are, and thus reaches the end of the
-        /// file. The only undetected case is missing data in the last two blocks (8 × 8 pixels each), which are then
-        /// decoded as far as possible.
+        /// after the last row. The ending therefore contains eight bytes in which all bits are set, because libjpeg
+        /// reads that many bytes ahead. They are not a valid code. A decoder that lacks data consumes more bytes than
+        /// there are, and thus reaches the end of the file. The only undetected case is missing data in the last two
+        /// blocks (8 × 8 pixels each), which are then decoded as far as possible.
         static let readAhead = Ending(
             bytes: Array(repeatElement([0xFF, 0x00], count: 8).joined()), failOn: "truncated")
-        /// The ending for a file with several scans. libjpeg reads these to EOI before it returns the first row, so it
-        /// has already issued warnings about missing data.
+        /// The ending for a file with several scans. libjpeg reads all scans before it returns the first row, so by
+        /// then it has issued any warnings about missing data.
         static let marker = Ending(bytes: [0xFF, 0xD9], failOn: "warning")
     }
 
-    /// The components of the frame. Empty before the frame header.
+    /// The components of the frame. Empty until the frame header has been read.
     private var components: [UInt8] = []
     private var isProgressive = false
     /// The number of components in the first scan.
@@ -35,7 +35,7 @@ struct UnendedJPEG {
     private init() {}
 
     /// Returns the ending that the file needs in order to be decoded. Returns nil if the file has an EOI marker, lacks
-    /// scans, or uses a coding without warnings (arithmetic coding, lossless).
+    /// scans, or uses a coding for which libjpeg issues no warnings (arithmetic or lossless coding).
     static func ending(_ file: ByteReader) -> Ending? {
         if file.count < 4 || file.uint16(file.count - 2) == 0xFFD9 { return nil }
         var jpeg = UnendedJPEG()

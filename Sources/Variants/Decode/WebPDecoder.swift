@@ -37,7 +37,7 @@ enum WebPDecoder: OriginalDecoder {
         [("scale", .double(1 / Double(shrink))), ("n", .int(frames))]
     }
 
-    /// The decoded frame and the canvas, with four bands each.
+    /// This is the size of the file, and of the decoded frame and the canvas with four bands each.
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int {
         // libvips does not shrink animations.
         let shrink = header.pages > 1 ? 1 : shrink
@@ -56,7 +56,8 @@ enum WebPDecoder: OriginalDecoder {
             || isSize(of: image, header.encodedWidth, header.encodedHeight, shrink: shrink, frames: frames)
     }
 
-    /// The bytes per pixel of a lossless picture or of its alpha, which are decoded completely at every requested size.
+    /// The number of bytes per pixel of lossless pixels or alpha, which are decoded completely whatever size is
+    /// requested.
     private static let heldBytesPerPixel = 8.0
 
     private static func extended(_ reader: ByteReader) throws(RenderError) -> ImageHeader {

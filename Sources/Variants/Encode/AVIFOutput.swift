@@ -10,7 +10,7 @@ struct AVIFOutput: OutputEncoder {
     static let defaultQuality = 70
     static let hasChroma = true
     /// Compared with effort 0, effort 2 saves 12 % of the bytes at equal scores for six times the CPU time. libvips'
-    /// default of 4 saves hardly more for fifty times the CPU time (docs/benchmarks.md).
+    /// default of 4 saves little more and takes fifty times the CPU time (docs/benchmarks.md).
     static let efforts: DefaultEfforts? = DefaultEfforts(quick: 0, thorough: 2)
     static let saver: String? = "heifsave_target"
     static let packages = (debian12: "libvips42 with libheif1", debian13: "libheif-plugin-aomenc")

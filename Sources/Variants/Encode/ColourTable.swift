@@ -1,6 +1,7 @@
 /// A set of distinct colors in insertion order, up to a limit. Uses a hash table with open addressing.
 struct ColourTable {
-    /// The indexes of colors, or -1. At most half of the slots are used, so that searches are short.
+    /// The index of the color in each slot, or -1 if the slot is empty. At most half of the slots are used, so that
+    /// searches are short.
     private var slots: [Int32]
     private let shift: UInt32
     private let limit: Int

@@ -7,7 +7,7 @@ struct EncodablePixels: Sendable {
     /// The height of one frame.
     let height: Int
     let bands: Int
-    /// The frame durations and loop count. nil for a still picture.
+    /// The frame durations and loop count, or nil if this is a still picture.
     var timing: FrameTiming?
 
     var frameCount: Int { timing?.delays.count ?? 1 }
@@ -24,8 +24,8 @@ struct EncodablePixels: Sendable {
             .labelled(bands < 3 ? "b-w" : "srgb")
     }
 
-    /// The ranges of the bytes, with at most 65,536 pixels each. Code that visits every pixel checks for cancellation
-    /// between ranges.
+    /// Consecutive ranges of the bytes, each with at most 65,536 pixels. Code that visits every pixel checks for
+    /// cancellation between ranges.
     var runs: some Sequence<Range<Int>> {
         let (count, length) = (storage.count, bands << 16)
         return stride(from: 0, to: count, by: length).lazy.map { $0..<min(count, $0 + length) }
@@ -72,8 +72,8 @@ struct EncodablePixels: Sendable {
 }
 
 struct FrameTiming: Sendable, Hashable {
-    /// The duration of each frame in milliseconds. Never negative.
+    /// The duration of each frame in milliseconds, which is never negative.
     var delays: [Int]
-    /// The number of times that the animation plays. 0 means forever.
+    /// The number of times that the animation plays, or 0 if it repeats forever.
     var loops: Int
 }

@@ -27,9 +27,9 @@ struct GIFOutput: OutputEncoder {
 }
 
 extension GIFOutput {
-    /// Returns delays in milliseconds as a file can store them: in hundredths of a second, 2…65,535. The minimum is 2
-    /// because browsers show shorter frames for 100 ms. The rounding error of each frame is carried over to the next,
-    /// so that the total duration is right.
+    /// Converts delays in milliseconds to hundredths of a second, 2…65,535, which is the unit in a file. The minimum is
+    /// 2 because browsers show shorter frames for 100 ms. The rounding error of each frame is carried over to the next,
+    /// so that the total duration is correct.
     static func written(_ delays: [Int]) -> [Int] {
         var owed = 0
         return delays.map { delay in

@@ -11,7 +11,8 @@ struct JPEGOutput: OutputEncoder {
     static let losslessness = Losslessness.never
     static let canBeProgressive = true
     static let hasChroma = true
-    /// The encoder writes while it encodes. It writes a progressive file once per scan.
+    /// A stop makes the next write fail. The encoder writes while it encodes, or once per scan if the file is
+    /// progressive.
     static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
     static let saver: String? = "jpegsave_target"
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double { output.isProgressive ? 10 : 5 }

@@ -5,12 +5,12 @@ struct JXLOutput: OutputEncoder {
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 79
     static let choosesLossless = true
-    /// Compared with effort 3, effort 5 saves a seventh of the bytes for twice the CPU time. libjxl's default of 7
-    /// saves no more (docs/benchmarks.md).
+    /// Compared with effort 3, effort 5 saves a seventh of the bytes for twice the CPU time. libjxl's default of 7 does
+    /// not save more (docs/benchmarks.md).
     static let efforts: DefaultEfforts? = DefaultEfforts(quick: 3, thorough: 5)
     /// Few programs can show JPEG XL.
     static let keepsOriginals = false
-    /// libjxl needs 23 bytes per sample of a pixel. A picture that is too large for the worker's memory is therefore
+    /// libjxl needs 23 bytes of memory per sample. A picture that is too large for the worker's memory is therefore
     /// negotiated in a different format.
     static let largestNegotiated = 8_000_000
     static let saver: String? = "jxlsave_target"
@@ -24,8 +24,8 @@ struct JXLOutput: OutputEncoder {
     private static let leastEffort = 3
 
     /// Throws if the picture may not fit in memory. libjxl 0.7 does not check its allocations and corrupts the heap if
-    /// one fails. Measured from 1 to 50 megapixels, it needs 22 bytes per sample, or 25.4 for lossless files. At
-    /// efforts 8 and 9 it needs up to 95 bytes per sample, or 31 and 57 for lossless files.
+    /// one fails. For pictures of 1 to 50 megapixels, it needs 22 bytes per sample, or 25.4 if the file is lossless. At
+    /// efforts 8 and 9, it needs up to 95 bytes per sample, or 31 and 57 if the file is lossless.
     private func checkMemory(_ pixels: EncodablePixels) throws(RenderError) {
         let samples = pixels.width * pixels.height * pixels.bands
         let perSample =

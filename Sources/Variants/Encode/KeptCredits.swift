@@ -6,7 +6,7 @@ struct KeptCredits {
     var xmp: [UInt8]?
 
     /// - Parameters:
-    ///   - tiff: EXIF or a TIFF file. Its strings are used for fields that are missing in XMP.
+    ///   - tiff: EXIF or a TIFF file. Its strings are used for fields that are missing from XMP.
     ///   - packet: the XMP packet.
     init(_ tiff: TIFFHeader?, xmp packet: [UInt8]) {
         let texts = [0x013B, 0x8298].map { tag in tiff?.text(tag, limit: 4096).map { [UInt8]($0.utf8) } }
@@ -35,11 +35,11 @@ struct KeptCredits {
             """.utf8)
     }
 
-    /// Returns the strings of a property in their XML form, one per array item. Returns nil without any strings.
+    /// Returns the strings of a property in their XML form, one per array item. Returns nil if there are no strings.
     private static func values(_ name: String, _ namespace: String, _ xmp: [UInt8]) -> [[UInt8]]? {
         for (_, range) in KeptBlobs.properties(name, namespace, of: xmp) {
-            // Without markup, the value is a single string. Otherwise each string is between the ">" of a tag and the
-            // next "<".
+            // If there is no markup, the value is a single string. Otherwise, each string is between the ">" of a tag
+            // and the next "<".
             let parts = xmp[range].split(separator: UInt8(ascii: "<"))
             let isText = !xmp[range].contains(UInt8(ascii: "<"))
             let texts = parts.prefix(64).map { part -> [UInt8] in

@@ -33,7 +33,8 @@ private struct EXIFEdit {
     let bytes: [UInt8]
     private var holes: [Range<Int>] = []
     private var writes: [(at: Int, bytes: [UInt8])] = []
-    /// The entries to remove, as the offsets of the entry, of its directory, and of the end of the directory.
+    /// The entries to remove. Each element contains the offsets of an entry, of its directory, and of the end of the
+    /// directory.
     private var removed: [(entry: Int, directory: Int, end: Int)] = []
 
     init(bytes: [UInt8]) { self.bytes = bytes }
@@ -50,8 +51,8 @@ private struct EXIFEdit {
             guard let (count, start) = tiff.entries(directory) else { continue }
             for entry in stride(from: start, to: start + count * 12, by: 12) {
                 guard let tag = tiff.reader.uint16(entry, tiff.order) else { break }
-                // A valid directory contains a tag at most once. Further duplicates in a damaged directory are not
-                // worth the time.
+                // A valid directory contains a tag at most once. Ignore further duplicates, which occur only in damaged
+                // directories, to save time.
                 if removed.count == 16 { break }
                 if ended.contains(tag) {
                     removed.append((entry, directory, start + count * 12))
@@ -71,7 +72,7 @@ private struct EXIFEdit {
         for (index, directory) in tiff.chain.prefix(8).enumerated() {
             guard let (count, start) = tiff.entries(directory) else { continue }
             if index == 0 {
-                writes.append((start + count * 12, [0, 0, 0, 0]))  // The offset of the next directory.
+                writes.append((start + count * 12, [0, 0, 0, 0]))  // There is no next directory.
                 continue
             }
             addHole(directory, 2 + count * 12 + 4)
@@ -119,7 +120,7 @@ private struct EXIFEdit {
         for (at, bytes) in writes where at + bytes.count <= result.count {
             result.replaceSubrange(at..<at + bytes.count, with: bytes)
         }
-        // Move up the entries after the removed entry, and the offset of the next directory.
+        // Move the entries after the removed entry, and the offset of the next directory, toward the beginning.
         for (entry, directory, end) in removed.sorted(by: { $0.entry > $1.entry }) where end + 4 <= result.count {
             let rest = result[(entry + 12)..<(end + 4)] + [UInt8](repeating: 0, count: 12)
             result.replaceSubrange(entry..<end + 4, with: rest)

@@ -18,7 +18,8 @@ extension KeptBlobs {
         "http://purl.org/dc/terms/": ["provenance"],
     ]
 
-    /// The properties that describe where a picture was taken or which place it shows. `GPS` is a prefix of names.
+    /// The properties that describe where a picture was taken or which place it shows. `GPS` matches all names that
+    /// begin with it.
     private static let places: KeyValuePairs = [
         "http://ns.adobe.com/exif/1.0/": ["GPS"],
         "http://iptc.org/std/Iptc4xmpExt/2008-02-29/": ["LocationCreated", "LocationShown"],
@@ -26,8 +27,8 @@ extension KeptBlobs {
         "http://ns.adobe.com/photoshop/1.0/": ["City", "State", "Country"],
     ]
 
-    /// Returns XMP for a variant. Removes properties that describe the original's pixels, and its position unless it is
-    /// kept. Sets `tiff:Orientation` to 1 if `isUpright` is true.
+    /// Returns XMP for a variant. Removes properties that describe the original's pixels, and its position unless
+    /// `keepsPosition` is true. Sets `tiff:Orientation` to 1 if `isUpright` is true.
     static func xmp(_ xmp: [UInt8], isUpright: Bool, keepsPosition: Bool = false) -> [UInt8] {
         var bytes = xmp
         if isUpright {

@@ -1,4 +1,4 @@
-/// An output format: its options in recipe text, and how it encodes pixels.
+/// Describes an output format: its options in recipe text, and how it encodes pixels.
 ///
 /// A conforming type has one file in this folder, one line in `Catalogue.outputs`, and one test file. It receives only
 /// the pixels and the metadata to keep, so no other metadata can end up in its files.
@@ -18,7 +18,7 @@ protocol OutputEncoder: Sendable {
     static var choosesLossless: Bool { get }
     /// Whether `chroma` has an effect.
     static var hasChroma: Bool { get }
-    /// The default efforts, 0…9. nil if the encoder has no effort setting.
+    /// The default efforts, 0…9, or nil if the encoder has no effort setting.
     static var efforts: DefaultEfforts? { get }
     /// The metadata that this format can store.
     static var holds: KeptMetadata { get }
@@ -30,7 +30,7 @@ protocol OutputEncoder: Sendable {
     static func heedsStops(_ output: ResolvedOutput) -> Bool
     /// The approximate CPU time of encoding in nanoseconds per pixel (`RenderWork`).
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double
-    /// The libvips operation that the encoder uses. nil if it uses none.
+    /// The libvips operation that the encoder uses, or nil if it does not use libvips.
     static var saver: String? { get }
     /// The Debian packages that provide the required libraries.
     static var packages: (debian12: String, debian13: String) { get }
@@ -42,9 +42,9 @@ protocol OutputEncoder: Sendable {
 
 enum Losslessness: Sendable {
     case never, onRequest, always
-    /// Never lossless, and without a quality setting.
+    /// Never lossless, and without any quality setting.
     case neverWithoutQuality
-    /// Lossless unless the original has few colors (`ImageHeader.hasFewColors`). In that case, lossless on request.
+    /// Lossless. Only if the original has few colors (`ImageHeader.hasFewColors`), lossless encoding must be requested.
     case unlessFewColours
 
     var hasQuality: Bool { self == .never || self == .onRequest }
@@ -54,8 +54,8 @@ struct EncodeJob: Sendable {
     var output: ResolvedOutput
     var kept: KeptBlobs
     var control: RenderControl
-    /// The size in bytes that the output should not exceed if possible: the size of the original if it has few colors
-    /// and more pixels. Otherwise nil.
+    /// The size in bytes that the output must not exceed if this is possible. This is the size of the original if the
+    /// original has few colors and has more pixels than the output, and nil otherwise.
     var bound: Int?
     /// Whether half the chroma resolution would lose visible detail (`PixelLook`).
     var hasChromaDetail = false
@@ -115,8 +115,8 @@ enum Encoding {
                 if lossless.count <= budget { return lossless }
             } else {
                 let lossy = try save(job.output.quality)
-                // The lossy file of a drawing scores 15 to 50 points less, and no quality achieves a similar score with
-                // fewer bytes (docs/benchmarks.md).
+                // If a drawing is encoded lossily, it scores 15 to 50 points less, and no quality achieves a similar
+                // score with fewer bytes (docs/benchmarks.md).
                 return lossless.count * 2 <= lossy.count * 3 ? lossless : lossy
             }
         }

@@ -1,23 +1,25 @@
 /// Encodes PNG with libpng.
 ///
 /// Chooses the smallest color type that can represent the picture (docs/benchmarks.md lists sizes and times):
-/// - For up to 256 colors (16 opaque grays), a palette with 1, 2, 4 or 8 bits, unfiltered because filters only increase
-///   the size of indexes.
-/// - For grays only, 8-bit gray, with alpha if needed. A kept profile prevents this, because the profile is for RGB.
-/// - Otherwise RGB or RGBA. If the original has few colors, a dithered palette from libimagequant.
+/// - Up to 256 colors (or 16 opaque grays) are stored as a palette with 1, 2, 4 or 8 bits. It is unfiltered, because
+///   filters only increase the size of indexes.
+/// - If there are only grays, they are stored with 8 bits, and with alpha if needed. This is not possible if a profile
+///   is kept, because the profile is for RGB.
+/// - Other pictures are stored as RGB or RGBA, or with a dithered palette from libimagequant if the original has few
+///   colors.
 ///
-/// Without a palette, each row uses its best filter, because libvips' default of no filter makes photographs a third
-/// larger. Fully transparent pixels are written as black, which takes almost no space.
+/// If there is no palette, each row uses its best filter, because libvips' default of no filter makes photographs a
+/// third larger. Fully transparent pixels are written as black, which takes almost no space.
 struct PNGOutput: OutputEncoder {
     static let format = ImageFormat.png
     static let summary =
         "PNG, lossless; an original with a palette (or a GIF) gives a palette, unless `lossless` is written."
     static let example = "png"
     static let losslessness = Losslessness.unlessFewColours
-    /// The quality of the palette for an original with few colors: the best quality that 256 colors allow.
+    /// The quality of the palette if the original has few colors. This is the best quality that 256 colors allow.
     static let defaultQuality = 100
     static let canBeProgressive = true
-    /// The zlib compression level, at least 1.
+    /// The efforts are zlib compression levels, which are at least 1.
     static let efforts: DefaultEfforts? = DefaultEfforts(quick: 6, thorough: 8)
     static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
     static let saver: String? = "pngsave_target"
@@ -188,7 +190,7 @@ extension EncodablePixels {
         try forEachColour(control) { $0 >> 24 == $0 >> 16 & 0xFF && $0 >> 24 == $0 >> 8 & 0xFF }
     }
 
-    /// Returns the pixels with a single color band, plus alpha if they have alpha.
+    /// Returns the pixels with a single color band and, if they have alpha, an alpha band.
     fileprivate func grey(_ control: RenderControl) throws(RenderError) -> EncodablePixels {
         let result = PixelStorage(byteCount: storage.count / bands * (bands - 2))
         let (from, to) = (storage.bytes, result.mutableBytes)
@@ -269,8 +271,8 @@ enum PNGChunk {
         }
     }
 
-    /// Replaces an almost equal palette color with the given color. libimagequant mixes the white background of a
-    /// picture with similar colors, and the result would then differ from the white of the page.
+    /// Replaces a palette color that is almost equal to the given color with the given color. libimagequant mixes the
+    /// white background of a picture with similar colors, and the result would then differ from the white of the page.
     static func palette(in png: [UInt8], keeping colour: UInt32) -> [UInt8] {
         guard let place = place(of: "PLTE", in: png) else { return png }
         var entries = Array(png[(place.lowerBound + 8)..<(place.upperBound - 4)])

@@ -1,5 +1,5 @@
-/// Properties of finished pixels that determine their encoding. Measured in a single pass that takes 1 to 3 ns per
-/// pixel (docs/benchmarks.md explains the thresholds).
+/// Properties of finished pixels that determine their encoding. They are measured in a single pass that takes 1 to 3 ns
+/// per pixel (docs/benchmarks.md explains the thresholds).
 struct PixelLook: Sendable, Hashable {
     /// Whether the picture looks like a drawing, even if resizing has mixed its colors.
     ///
@@ -14,7 +14,8 @@ struct PixelLook: Sendable, Hashable {
 }
 
 extension PixelLook {
-    /// The differences of B − Y and R − Y, multiplied by 256, that correspond to 60 of Cb and Cr (ITU-T T.871 §7).
+    /// The differences of B − Y and R − Y, multiplied by 256, that correspond to differences of 60 in Cb and Cr (ITU-T
+    /// T.871 §7).
     private static let (blueLimit, redLimit): (Int32, Int32) = (27_238, 21_535)
 
     init(_ pixels: EncodablePixels, _ control: RenderControl) throws(RenderError) {
@@ -23,7 +24,7 @@ extension PixelLook {
         let bytes = pixels.storage.bytes
         let rowBytes = width * bands
         let rows = bytes.count / rowBytes
-        // One row in four is enough, plus the row above it for the squares.
+        // It is sufficient to examine one row in four, and the row above it for the squares.
         let seen = (rows + 2) / 4 * width
         let most = max(256, seen / 16)
         var colours = ColourTable(limit: most + 1)

@@ -3,7 +3,7 @@ import Glibc
 /// Finds the highest quality that meets a byte limit, in at most six encodes.
 ///
 /// The first encode uses the highest allowed quality, which is often small enough. Each further guess interpolates
-/// (regula falsi) between the nearest known sizes, using the typical growth of files with quality. If the same end
+/// (regula falsi) between the nearest known sizes, using the typical growth of file sizes with quality. If the same end
 /// moves twice, the guess shifts a quarter of the way to the other end, similar to the Illinois method, so that the
 /// search does not stall. The search stops at a file that uses at least 95 % of the limit, at two adjacent qualities,
 /// or after six encodes. On JPEG, WebP and AVIF files it takes 2.5 encodes on average.
@@ -18,7 +18,7 @@ struct QualitySearch {
     /// Returns the file. Throws `overBudget` with the smallest size that was reached, or the error that `save` throws.
     func result(_ save: (Int) throws(RenderError) -> [UInt8]) throws(RenderError) -> [UInt8] {
         var best: (quality: Int, bytes: [UInt8])?
-        // The encodes that exceeded the limit, in order of decreasing quality.
+        // The results that exceeded the limit, in order of decreasing quality.
         var over: [(quality: Int, size: Int)] = []
         var quality = highest
         var fittedLast: Bool?
@@ -64,8 +64,8 @@ struct QualitySearch {
         return (1...100).last { Self.typicalLogSizes[$0] <= wanted } ?? 1
     }
 
-    /// The logarithm of a file's size relative to its size at quality 100, indexed by quality. The mean over JPEG, WebP
-    /// and AVIF files of three pictures, interpolated linearly between a few qualities.
+    /// The logarithm of a file's size relative to its size at quality 100, indexed by quality. This is the mean over
+    /// JPEG, WebP and AVIF files of three pictures, interpolated linearly between a few qualities.
     private static let typicalLogSizes: [Double] = {
         let known = [
             (0, -3.45), (5, -3.2), (10, -3.0), (20, -2.7), (30, -2.5), (50, -2.1), (70, -1.7), (80, -1.5), (90, -1.0),

@@ -13,8 +13,8 @@ struct WebPOutput: OutputEncoder {
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 82
     static let choosesLossless = true
-    /// Effort 6 is libwebp's default, method 4. For lossless files, effort 9 takes thirty times the CPU time of 8 and
-    /// saves half a percent.
+    /// Effort 6 corresponds to libwebp's default of method 4. For lossless files, effort 9 takes thirty times the CPU
+    /// time of effort 8 and saves half a percent.
     static let efforts: DefaultEfforts? = DefaultEfforts(quick: 6, thorough: 8)
     /// libwebp rarely calls its progress hook while encoding losslessly.
     static func heedsStops(_ output: ResolvedOutput) -> Bool { !output.isLossless }
@@ -93,8 +93,8 @@ struct WebPOutput: OutputEncoder {
 
     private func still(_ pixels: EncodablePixels, quality: Int) throws(RenderError) -> [UInt8] {
         var config = try configuration(quality: quality)
-        // libwebp would also try to predict alpha from neighboring pixels, but never chooses this for the alpha of a
-        // mask.
+        // Otherwise, libwebp would try to predict alpha from neighboring pixels, although it never chooses this for the
+        // alpha of a mask.
         if try pixels.hasPlainAlpha(job.control) { config.alpha_filtering = 0 }
         return try withPicture(pixels, frame: 0, usesARGB: config.lossless == 1 || config.use_sharp_yuv == 1) {
             picture throws(RenderError) in

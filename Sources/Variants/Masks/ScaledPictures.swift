@@ -13,15 +13,15 @@ final class ScaledPictures: Sendable {
     }
     /// The entries, least recently used first.
     private let entries = Mutex<[Entry]>([])
-    /// The maximum size of encoded and decoded bytes together.
+    /// The maximum total size of encoded and decoded bytes.
     private let byteLimit: Int
     /// The maximum number of entries, which keeps the linear search fast.
     private static let countLimit = 64
 
     init(byteLimit: Int) { self.byteLimit = byteLimit }
 
-    /// Returns cached pixels. Compares the bytes instead of a digest: equal arrays usually share their storage, which
-    /// `==` detects immediately.
+    /// Returns cached pixels. Compares the bytes instead of a digest, because equal arrays usually share their storage,
+    /// which `==` detects immediately.
     func pixels(of bytes: [UInt8], _ form: String) -> NamedPixels? {
         entries.withLock { entries in
             guard let index = entries.firstIndex(where: { $0.form == form && $0.bytes == bytes }) else { return nil }
@@ -33,7 +33,7 @@ final class ScaledPictures: Sendable {
 
     func keep(_ pixels: NamedPixels, of bytes: [UInt8], _ form: String) {
         let entry = Entry(bytes: bytes, form: form, pixels: pixels)
-        // Do not store a picture that would evict most others.
+        // Do not store a picture that would evict most of the others.
         guard entry.size <= byteLimit / 4 else { return }
         entries.withLock { entries in
             entries.removeAll { $0.form == form && $0.bytes == bytes }

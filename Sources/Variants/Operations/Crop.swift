@@ -11,7 +11,7 @@ struct Crop: ResizingOperation {
 
     var width: Int
     var height: Int
-    /// The left and top offset. nil if the anchor determines the position.
+    /// The left and top offset, or nil if the anchor determines the position.
     var offset: (x: Int, y: Int)?
     var anchor: Anchor
 

@@ -20,7 +20,7 @@ typealias Gravity = Recipe.Gravity
 /// The part of a picture that stays visible when the rest is cropped.
 enum Anchor: Sendable, Hashable {
     case gravity(Gravity)
-    /// A point in fractions of the width and height, each 0…1.
+    /// A point, expressed as fractions of the width and height, each 0…1.
     case focus(x: Double, y: Double)
 }
 
@@ -38,7 +38,7 @@ struct Colour: Sendable, Hashable {
     var alpha: UInt8 = 255
 }
 
-/// Formats four values around a rectangle. Equal values are written as a single value.
+/// Formats the values of the four sides or corners of a rectangle. Equal values are written as a single value.
 enum FourSides {
     static func text(_ values: [String]) -> [String] {
         values.allSatisfy { $0 == values.first } ? Array(values.prefix(1)) : values
@@ -180,7 +180,7 @@ extension EdgeLength {
         }
     }
 
-    /// Returns the length in pixels for a picture with a smaller edge of `edge` pixels.
+    /// Returns the length in pixels for a picture whose smaller edge has `edge` pixels.
     func pixels(of edge: Int) -> Double {
         switch self {
         case .pixels(let pixels): pixels

@@ -31,9 +31,10 @@ struct Overlay: VariantOperation {
     /// The distance from the sides that `gravity` names. Along an axis without a named side, the overlay moves right or
     /// down.
     var offset = OverlayDistances()
-    /// The space between the copies that cover the picture. One copy is in the middle. nil for a single overlay.
+    /// The space between the copies that cover the picture, of which one is in the middle. If nil, there is a single
+    /// overlay.
     var gap: OverlayDistances?
-    /// The minimum size of pictures that get the overlay.
+    /// The minimum size of the pictures on which the overlay is drawn.
     var least: PixelBox?
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
@@ -170,8 +171,8 @@ struct Overlay: VariantOperation {
         )
     }
 
-    /// Returns the start of each copy along an axis: only `first` without a gap, otherwise every position at which part
-    /// of a copy is visible.
+    /// Returns the start of each copy along an axis. If `gap` is nil, this is only `first`. Otherwise, it is every
+    /// position at which part of a copy is visible.
     private static func starts(at first: Int, _ length: Int, gap: Int?, in whole: Int) -> [Int] {
         guard let gap else { return [first] }
         let period = length + gap
@@ -205,7 +206,7 @@ extension OverlayDistances {
     /// Parses `XxY`, or a single value for both distances.
     ///
     /// - Parameter gravity: the place that the distances are measured from. The distances may then be negative, and a
-    ///   single value applies to the sides that the place touches. nil for distances between copies.
+    ///   single value applies to the sides that the place touches. nil if the distances are gaps between copies.
     init(
         _ text: Substring, _ what: String, _ arguments: StepArguments, from gravity: Gravity? = nil
     ) throws(RecipeError) {
@@ -239,7 +240,7 @@ extension OverlayDistances {
     /// The text in explanations.
     var spoken: String { x == y ? x.spoken : "\(x.spoken) across and \(y.spoken) down" }
 
-    /// Multiplies distances in pixels. A distance other than 0 stays at least one pixel.
+    /// Multiplies distances in pixels. A distance that is not 0 remains at least one pixel.
     func multiplied(by ratio: Double) -> Self {
         func multiplied(_ length: EdgeLength) -> EdgeLength {
             guard case .pixels(let pixels) = length, pixels != 0 else { return length }

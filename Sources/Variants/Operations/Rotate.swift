@@ -55,7 +55,7 @@ struct Turn {
     let canvas: PixelSize
     private let size: PixelSize
     private let matrix: [Double]
-    /// The padding around the picture in pixels. Interpolation reads beyond the picture's edge.
+    /// The padding around the picture in pixels, which is needed because interpolation reads beyond the picture's edge.
     private static let margin = 3
 
     init(_ size: PixelSize, degrees: Double) {

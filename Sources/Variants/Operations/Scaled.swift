@@ -9,7 +9,7 @@ struct Scaled: ResizingOperation {
     static let example = "scaled:0.5"
 
     var factor: Double
-    /// The light. nil for the light of the render job.
+    /// The light. If nil, the light of the render job is used.
     var light: RenderLight?
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {

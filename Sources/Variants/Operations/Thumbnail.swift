@@ -19,9 +19,9 @@ struct Thumbnail: ResizingOperation {
     var enlarges: Bool
     /// The part that `fill` keeps visible, or the position of the picture for `pad` (fixed gravities only).
     var anchor: Anchor
-    /// The quality. nil for the quality of the render job.
+    /// The quality. If nil, the quality of the render job is used.
     var resample: RenderQuality?
-    /// The light. nil for the light of the render job.
+    /// The light. If nil, the light of the render job is used.
     var light: RenderLight?
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
@@ -105,8 +105,8 @@ extension RenderLight {
 }
 
 extension Recipe {
-    /// The recipe for a vector drawing. The first step is allowed to enlarge, because a drawing has no pixels that
-    /// enlarging would blur.
+    /// The recipe for a vector drawing, in which the first step is allowed to enlarge, because a drawing has no pixels
+    /// that enlarging would blur.
     var enlarging: Recipe {
         guard var thumbnail = steps.first as? Thumbnail else { return self }
         thumbnail.enlarges = true

@@ -24,7 +24,7 @@ struct Tint: VariantOperation {
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let settled = try picture.settled(context)
         let image = settled.image
-        // Compute in 16 bits. With 8 bits, only a few luminances are darker than a dark color.
+        // Compute in 16 bits, because with 8 bits only a few luminances are darker than a dark color.
         let wide = try image.recombined([Luminance.weights.map { $0 * 257 }], keepsAlpha: false)
         var result = try wide.linear([1], [0.5]).cast(to: "ushort").mapped(by: table())
         if image.hasAlpha { result = try result.joined(alpha: image.band(3)) }

@@ -8,7 +8,7 @@ package protocol VariantOperation: Sendable {
     static var grammar: String { get }
     /// The meaning of the letters in the grammar, with ranges and defaults. Empty for a step without arguments.
     static var ranges: String { get }
-    /// The words that a keyed argument accepts in place of a letter of the grammar, by key.
+    /// The words that a keyed argument accepts in place of a letter of the grammar, indexed by key.
     static var words: [String: [String]] { get }
     /// A one-sentence description of the step.
     static var summary: String { get }
@@ -30,8 +30,8 @@ package protocol VariantOperation: Sendable {
     /// The approximate CPU time in nanoseconds per pixel of the larger of the two pictures before and after the step.
     /// Determines which renders are treated as long (`RenderWork`).
     var nanosecondsPerPixel: Double { get }
-    /// The maximum memory of the step, in pictures of the larger size before and after the step. 0 if the step
-    /// processes rows. Determines whether a render fits in a worker (`RenderJob.memory`).
+    /// The maximum memory of the step, in multiples of the larger of the two pictures before and after the step. 0 if
+    /// the step processes the picture row by row. Determines whether a render fits in a worker (`RenderJob.memory`).
     var heldPictures: Double { get }
     /// Returns the step with its pixel quantities multiplied by the `dpr`. Integers are rounded half up and are at
     /// least 1.
@@ -47,7 +47,7 @@ protocol ResizingOperation: VariantOperation {
     func resultSize(of size: PixelSize) throws(RenderError) -> PixelSize?
 }
 
-/// A step that multiplies the property in its name, such as the brightness: `NAME:F`.
+/// A step that multiplies the property that it is named after, such as the brightness: `NAME:F`.
 protocol FactorOperation: VariantOperation {
     /// The factor, 0…4. 1 leaves the picture unchanged.
     var factor: Double { get }

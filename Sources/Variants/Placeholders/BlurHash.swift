@@ -25,7 +25,8 @@ package enum BlurHash {
         return hex([sum.0, sum.1, sum.2].map { UInt8(encoded($0 / weight)) })
     }
 
-    /// Returns the hash with `across` × `down` components, each 1…9. The picture is composited onto white.
+    /// Returns the hash with `across` × `down` components. Both numbers must be 1…9. The picture is composited onto
+    /// white.
     package static func hash(of picture: PixelBuffer, across: Int = 4, down: Int = 3) -> String {
         var factors: [(Double, Double, Double)] = []
         for row in 0..<down {

@@ -79,10 +79,10 @@ enum FamiliarSpelling {
     private static func candidates(_ step: Substring) -> [String] {
         var (token, rest) = parts(step)
         if let first = step.utf8.first, first.isDigit || token.hasPrefix("x") {
-            // The step is only a size.
+            // The step consists only of a size.
             (token, rest) = ("thumbnail", step)
         }
-        // ImageMagick's suffixes of a size: cover the box, distort, or only shrink.
+        // ImageMagick's suffixes of a size mean: cover the box, distort, or only shrink.
         let mode = rest.last.flatMap { ["^": ":fill", "!": ":stretch", ">": ""][$0] }
         if mode != nil { rest = rest.dropLast() }
         let arguments = rest.split(separator: ":", omittingEmptySubsequences: false)
@@ -95,7 +95,7 @@ enum FamiliarSpelling {
             let (name, appended) = names[token] ?? (token, "")
             let step = name + (text.isEmpty ? "" : ":" + text) + appended
             if name == "thumbnail", let mode { return [step + mode] }
-            // A gravity requires `fill`. A percentage as the size belongs to a different step.
+            // A gravity requires `fill`. If the size is a percentage, a different step is meant.
             guard name == "thumbnail" else { return [step] }
             return [step, step + ":fill"] + (arguments.count == 1 ? ["scaled:" + text] : [])
         }

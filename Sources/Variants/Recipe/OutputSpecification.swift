@@ -26,17 +26,19 @@ package struct OutputSpecification: Sendable, Hashable {
     }
     /// The name of the output.
     package var kind: Kind
-    /// The quality, 1…100. nil for the format's default. With `maxBytes`, the highest quality to try.
+    /// The quality, 1…100. If nil, the format's default is used. If `maxBytes` is set, this is the highest quality to
+    /// try.
     package var quality: Int?
-    /// Whether `lossless` was requested explicitly. Set only if the option makes a difference: TIFF is always lossless.
+    /// Whether `lossless` was requested explicitly. This is never set for TIFF, which is always lossless.
     package var isLossless = false
-    /// The maximum size of the encoded file in bytes. nil for no limit.
+    /// The maximum size of the encoded file in bytes, or nil if there is no limit.
     package var maxBytes: Int?
     /// Whether to write a progressive JPEG or an interlaced PNG.
     package var isProgressive = false
-    /// The resolution of chroma. `auto` to decide based on the pixels.
+    /// The resolution of chroma. If `auto`, the encoder decides based on the pixels.
     package var chroma = ChromaResolution.auto
-    /// How much CPU time the encoder spends to save bytes, 0…9. nil for the default of the renderer (`RenderEffort`).
+    /// How much CPU time the encoder spends to save bytes, 0…9. If nil, the renderer's default (`RenderEffort`) is
+    /// used.
     package var effort: Int?
     /// The metadata to keep. All other metadata is removed.
     package var keep: KeptMetadata = []
@@ -46,12 +48,12 @@ package struct OutputSpecification: Sendable, Hashable {
 }
 
 extension OutputSpecification.Kind {
-    /// The format. nil if the original or the client determines the format.
+    /// The format, or nil if the original or the client determines the format.
     var format: ImageFormat? {
         if case .format(let format) = self { format } else { nil }
     }
 
-    /// The encoder. nil if the format is decided later. In that case every option is accepted.
+    /// The encoder, or nil if the format is decided later. In that case every option is accepted.
     private var encoder: (any OutputEncoder.Type)? { format?.encoder }
 
     /// Whether the format has a quality setting. PNG and GIF have none.
@@ -144,7 +146,7 @@ extension OutputSpecification {
         return parts.joined(separator: ":")
     }
 
-    /// The default quality. nil if the default depends on a format that is decided later.
+    /// The default quality, or nil if it depends on a format that is decided later.
     private var defaultQuality: Int? {
         guard let format = kind.format else { return maxBytes == nil ? nil : 100 }
         return Self.defaultQuality(of: format, hasBudget: maxBytes != nil)

@@ -5,8 +5,9 @@
 enum PlainNumber {
     private static let unit = 1_000_000.0
 
-    /// Parses numbers such as `12`, `0.5` or `080`. Returns nil for other text. Rounds half up to six places. Returns
-    /// infinity, which is outside every range, for more than nine digits before the decimal point.
+    /// Parses numbers such as `12`, `0.5` or `080`. Returns nil if the text has a different form. Rounds half up to six
+    /// places. Returns infinity, which is outside every range, if there are more than nine digits before the decimal
+    /// point.
     static func parse(_ text: some StringProtocol) -> Double? {
         let parts = text.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
         guard let whole = parts.first, isDigits(whole) else { return nil }
@@ -25,14 +26,15 @@ enum PlainNumber {
         return Double(millionths) / unit
     }
 
-    /// Parses digits only. Returns nil for other text, and `Int.max` for more than nine digits.
+    /// Parses a whole number. Returns nil if the text does not consist of digits, and `Int.max` if there are more than
+    /// nine digits.
     static func parseWhole(_ text: some StringProtocol) -> Int? {
         guard isDigits(text.utf8) else { return nil }
         let significant = text.utf8.drop { $0 == UInt8(ascii: "0") }
         return significant.count <= 9 ? significant.reduce(0) { $0 * 10 + Int($1 - 48) } : .max
     }
 
-    /// Returns the shortest plain decimal, such as `80` or `0.5`, for a value of −10⁹…10⁹.
+    /// Returns the shortest plain decimal, such as `80` or `0.5`. The value must be −10⁹…10⁹.
     static func text(_ value: Double) -> String {
         guard value >= 0 else { return "-" + text(-value) }
         let millionths = Int((value * unit).rounded())

@@ -54,7 +54,7 @@ extension Recipe {
     }
 }
 
-/// A step after preset expansion, and where it was written.
+/// A step after preset expansion, and the place where it was written.
 private struct ExpandedStep {
     var text: Substring
     var place: StepArguments.Place
@@ -127,7 +127,7 @@ extension OutputSpecification.Kind {
 private struct Reader {
     var recipe = Recipe()
     private var ratio = 1.0
-    /// The place of a `dpr` without a following step. nil if the recipe has no other steps and ends with an output.
+    /// The place of a `dpr` that no step follows, or nil if the recipe has no other steps and ends with an output.
     private(set) var unusedRatio: StepArguments.Place?
     private var loadOptions: Set<String> = []
 

@@ -15,7 +15,7 @@ final class WrittenRecipe: Sendable {
 
 extension Recipe {
     /// The first error in a recipe that was built with typed steps, such as a value outside its range, a step after the
-    /// output, or too many steps. nil if the recipe is valid. Requests with an invalid recipe fail with
+    /// output, or too many steps. This is nil if the recipe is valid. Requests with an invalid recipe fail with
     /// `invalidRecipe`.
     public var error: RecipeError? { written?.error }
 
@@ -187,7 +187,7 @@ extension Recipe {
     public func blur(_ sigma: Double) -> Recipe { adding("blur", Self.number(sigma)) }
     /// Applies an unsharp mask with a sigma of 0.3…100 output pixels.
     public func sharpen(_ sigma: Double = 1) -> Recipe { adding("sharpen", Self.number(sigma)) }
-    /// Replaces each block of 1…8192 pixels per edge with the mean color of the block.
+    /// Replaces each block with its mean color. The edge of a block is 1…8192 pixels long.
     public func pixelate(_ edge: Int) -> Recipe { adding("pixelate", "\(edge)") }
     /// Converts colors to shades of gray.
     public func grayscale() -> Recipe { adding("grayscale") }
@@ -221,7 +221,8 @@ extension Recipe {
     /// - Parameters:
     ///   - offset: the distance from the sides that `gravity` names. Along an axis without a named side, the overlay
     ///     moves right or down.
-    ///   - least: the minimum width and height in pixels, 1…8192, of pictures that get the overlay; nil for no minimum.
+    ///   - least: the minimum width and height in pixels, 1…8192, of the pictures on which the overlay is drawn, or nil
+    ///     if there is no minimum.
     public func overlay(
         _ name: String, gravity: Gravity = .center, opacity: Double = 1, size: OverlaySize = .factor(1),
         offset: (x: Length, y: Length)? = nil, from least: (width: Int?, height: Int?)? = nil
@@ -235,7 +236,8 @@ extension Recipe {
     ///
     /// - Parameters:
     ///   - gap: the space between the copies.
-    ///   - least: the minimum width and height in pixels, 1…8192, of pictures that get the overlay; nil for no minimum.
+    ///   - least: the minimum width and height in pixels, 1…8192, of the pictures on which the overlay is drawn, or nil
+    ///     if there is no minimum.
     public func tiledOverlay(
         _ name: String, opacity: Double = 1, size: OverlaySize = .factor(1), gap: (x: Length, y: Length)? = nil,
         from least: (width: Int?, height: Int?)? = nil

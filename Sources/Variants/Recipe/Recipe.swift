@@ -12,21 +12,21 @@ public struct Recipe: Sendable {
     /// The maximum number of characters, both as written and in canonical form.
     package static let characterLimit = 2000
 
-    /// Whether to apply the EXIF orientation. False with `orient:off`.
+    /// Whether to apply the EXIF orientation. False if the recipe contains `orient:off`.
     package var orients = true { didSet { parsedSteps = nil } }
     /// Whether the picture keeps its own color space (`profile:keep`) instead of being converted to sRGB.
     package var keepsProfile = false { didSet { parsedSteps = nil } }
     package var frames = Frames.first { didSet { parsedSteps = nil } }
     package var steps: [any VariantOperation] = [] { didSet { parsedSteps = nil } }
-    /// The output. nil to negotiate the format, as with `auto`.
+    /// The output. If nil, the format is negotiated, as with `auto`.
     package var output: OutputSpecification?
     /// The name of the preset if the parsed text was exactly one preset (`@name`). Equality ignores this name.
     package internal(set) var presetName: String?
 
-    /// The cached `stepsDescription` of a recipe that has not changed since it was parsed. Every request uses it in a
-    /// key.
+    /// The `stepsDescription` of a recipe that has not changed since it was parsed. It is cached because every request
+    /// uses it in a key.
     var parsedSteps: String?
-    /// The text of a recipe that was built from typed steps. nil for other recipes.
+    /// The text of the recipe if it was built from typed steps. Otherwise nil.
     var written: WrittenRecipe?
 
     /// Creates an empty recipe, which only applies the orientation and converts to sRGB.
@@ -42,7 +42,7 @@ extension Recipe: CustomStringConvertible {
         return stepsDescription.isEmpty ? output : stepsDescription + "," + output
     }
 
-    /// The canonical text without the output. Part of the variant key.
+    /// The canonical text without the output. It is part of the variant key.
     package var stepsDescription: String { parsedSteps ?? stepTexts.joined(separator: ",") }
 
     private var loadOptionTexts: [String] {

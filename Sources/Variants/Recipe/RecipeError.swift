@@ -1,6 +1,6 @@
 /// Describes why recipe text was rejected: the invalid step, and the text that was expected.
 public struct RecipeError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The position of the step in the recipe as written, starting at 1. nil if the error concerns the recipe as a
+    /// The position of the step in the recipe as written, starting at 1, or nil if the error concerns the recipe as a
     /// whole.
     public var step: Int?
     /// The step as written, truncated to 80 characters and with control characters escaped. Empty if `step` is nil.

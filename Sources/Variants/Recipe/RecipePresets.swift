@@ -15,7 +15,7 @@ public struct RecipePresets: Sendable, Hashable {
     /// output must be the last step.
     ///
     /// - Parameters:
-    ///   - texts: the recipe texts by preset name.
+    ///   - texts: the recipe texts, indexed by preset name.
     ///   - stepLimit: the maximum number of steps after preset expansion. At most 32, which is the default.
     public init(_ texts: [String: String], stepLimit: Int = Recipe.stepLimit) throws(RecipeError) {
         self.init(unchecked: texts, stepLimit: stepLimit)

@@ -9,9 +9,9 @@ struct CutSquares {
     private(set) var seen = 0
     private(set) var cut = 0
 
-    /// Whether so many squares are partly clipped that averages are visibly affected. Of the 102 pictures in
-    /// `Benchmarks/run-quality`, half of the squares are clipped in one picture. In the picture with the next largest
-    /// number, a sixth is clipped without a visible effect.
+    /// Whether so many squares are partly clipped that averages are visibly affected. In one of the 102 pictures in
+    /// `Benchmarks/run-quality`, half of the squares are partly clipped. In the picture with the next largest number, a
+    /// sixth of them are, without a visible effect.
     var isMuch: Bool { Double(cut) > 0.3 * Double(seen) }
 
     /// Examines the first four rows of a strip. In strips of sixteen rows, this is every fourth square.

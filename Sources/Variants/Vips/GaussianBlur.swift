@@ -11,11 +11,11 @@ struct GaussianBlur {
     /// The blurred image in floats, premultiplied if there is alpha. The image is evaluated lazily from pixels in
     /// memory.
     let image: Image
-    /// The tile size to compute the image in, chosen so that adjacent tiles repeat little work for their shared
-    /// surroundings.
+    /// The size of the tiles in which to compute the image. It is chosen so that adjacent tiles repeat little work for
+    /// their shared surroundings.
     let tile: PixelSize
 
-    /// The smallest sigma for a reduced picture.
+    /// The smallest sigma with which a reduced picture is convolved.
     private static let reducedSigma = 2.0
     /// The distance at which the Gaussian is truncated, in sigmas. Less than a ten-thousandth of the Gaussian is beyond
     /// it.

@@ -36,7 +36,7 @@ final class Image: @unchecked Sendable {
     var bands: Int { Int(cvips.vips_image_get_bands(pointer)) }
     var format: Int { Int(cvips.vips_image_get_format(pointer)) }
     var interpretation: Int { Int(cvips.vips_image_get_interpretation(pointer)) }
-    /// The image's origin. After extracting an area, the negative position of the area.
+    /// The image's origin. If the image was extracted from another image, this is its negative position there.
     var offset: (x: Int, y: Int) {
         (Int(cvips.vips_image_get_xoffset(pointer)), Int(cvips.vips_image_get_yoffset(pointer)))
     }
@@ -52,7 +52,8 @@ final class Image: @unchecked Sendable {
         return [UInt8](UnsafeRawBufferPointer(start: start, count: length))
     }
 
-    /// Copies metadata fields with bytes from another image. Must be called before this image is shared.
+    /// Copies the binary metadata fields with these names from another image. Must be called before this image is
+    /// shared.
     func copy(_ names: String..., from other: Image) {
         for name in names { if let bytes = other.blob(name) { set(name, bytes) } }
     }
@@ -100,7 +101,8 @@ final class Image: @unchecked Sendable {
 
     /// Computes all pixels on the calling thread. Supports only 8-bit, 16-bit and float images.
     ///
-    /// - Parameter tile: the size to compute at a time, for operations that read around each pixel; nil for strips.
+    /// - Parameter tile: the size of the area to compute at a time, for operations that read around each pixel, or nil
+    ///   to compute strips.
     func computed(_ control: RenderControl, tile: PixelSize? = nil) throws(RenderError) -> PixelStorage {
         let storage = PixelStorage(byteCount: byteCount)
         try compute(into: storage, at: 0, control, tile: tile)

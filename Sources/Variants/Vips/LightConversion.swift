@@ -15,7 +15,7 @@ struct ToneMap {
     /// The brightest light in the picture.
     let peak: Double
 
-    /// Returns the factor for pixels with `light` as their largest component.
+    /// Returns the factor for pixels whose largest component is `light`.
     func gain(_ light: Double) -> Double {
         if light >= max(1, peak) { return 1 / light }
         let knee = 1 - 0.5 * min(1, log2(max(1, peak)) / log2(1000 / Self.white))

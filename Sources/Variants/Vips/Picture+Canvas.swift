@@ -58,8 +58,8 @@ extension Picture {
 }
 
 extension Image {
-    /// Places the image on a canvas, with its top left pixel at `x`, `y`. The rest is `background`, or determined by
-    /// `extend`.
+    /// Places the image on a canvas, with its top left pixel at `x`, `y`. The rest is filled with `background`, or as
+    /// `extend` specifies.
     func placed(
         on canvas: PixelSize, x: Int, y: Int, extend: String, _ background: [Double] = [0]
     ) throws(RenderError) -> Image {

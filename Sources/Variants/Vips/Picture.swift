@@ -1,8 +1,8 @@
 /// The intermediate picture between the steps of a recipe.
 ///
-/// A picture starts as decoded: possibly shrunk, not yet oriented, and in its own color space. The first step that
-/// needs pixels settles it: it becomes 8-bit sRGB with three or four bands, oriented, and of the size `size`. It stays
-/// in this form for all further steps.
+/// Initially, a picture is as the decoder returned it: possibly shrunk, not yet oriented, and in its own color space.
+/// The first step that needs pixels settles the picture, which converts it to 8-bit sRGB with three or four bands,
+/// orients it, and resizes it to `size`. It stays in this form for all further steps.
 package struct Picture: Sendable {
     var image: Image
     /// The size for geometric computations: the oriented size at full resolution.
@@ -19,7 +19,8 @@ package struct Picture: Sendable {
     var background: Colour?
     /// The area that the picture covers after its decoder has shrunk it. Used only until the first step.
     var extent: Reduction.Extent?
-    /// The shared decode that provides the picture already shrunk for the first step. nil for a separate decode.
+    /// The shared decode that provides the picture already shrunk for the first step, or nil if the render decodes
+    /// separately.
     var shared: SharedReduction?
 
     /// Returns the picture in sRGB or its kept color space, oriented, and at full size.
@@ -92,7 +93,7 @@ package struct Picture: Sendable {
         if target == size { return try settled(context) }
         var result = self
         let stored = orientation >= 5 ? target.swapped : target
-        if image.width == stored.width, image.height == stored.height {  // Drawn at this size.
+        if image.width == stored.width, image.height == stored.height {  // It was drawn at this size.
             result.size = target
             return try result.settled(context)
         }

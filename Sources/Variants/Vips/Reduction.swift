@@ -1,11 +1,11 @@
 import CResample
 import CVips
 
-/// Shrinks pictures to 8 bits, strip by strip during decoding. Uses floats throughout, and is several times faster than
-/// libvips' resampler with look-up tables.
+/// Shrinks pictures to 8 bits, strip by strip during decoding. This uses floats throughout, and is several times faster
+/// than libvips' resampler with look-up tables.
 enum Reduction {
-    /// Whether `resize` supports the image: gray or sRGB with 8 or 16 bits, with or without alpha, and no edge may
-    /// grow.
+    /// Whether `resize` supports the image: it must be gray or sRGB with 8 or 16 bits, with or without alpha, and no
+    /// edge may grow.
     static func accepts(_ image: Image, _ target: PixelSize) -> Bool {
         let (colours, greys) =
             image.format == Int(CVIPS_FORMAT_UCHAR)

@@ -4,7 +4,8 @@ import CVips
 /// A picture that is streamed row by row, either as decoded or with squares of pixels summed. A level shrinks to
 /// several sizes, and can be summed further into smaller levels.
 final class ReductionLevel {
-    /// The edge of the squares of decoded pixels that each pixel of this level sums in 16 bits. 1 for decoded pixels.
+    /// The edge of the squares of decoded pixels that each pixel of this level sums in 16 bits. 1 if the level contains
+    /// the decoded pixels themselves.
     let box: Int
     /// The factor between samples and bytes: 1 for bytes, 257 for 16 bits, or the number of pixels in a sum.
     private let steps: Int
@@ -13,7 +14,7 @@ final class ReductionLevel {
     private let size: PixelSize
     private let bands: Int
     private var states: [OpaquePointer] = []
-    /// The object that sums the rows of the larger level. nil for decoded rows.
+    /// The object that sums the rows of the larger level, or nil if this level contains decoded rows.
     private var squares: OpaquePointer?
 
     /// Creates a level of decoded rows.

@@ -1,7 +1,7 @@
 import CVips
 
-/// Scales to an exact size with libvips, in gamma space or in linear light. Used if an edge grows and for pictures that
-/// `Reduction` does not support.
+/// Scales to an exact size with libvips, in gamma space or in linear light. It is used if an edge grows, and for
+/// pictures that `Reduction` does not support.
 ///
 /// For linear light, look-up tables of the sRGB curve (IEC 61966-2-1) are applied before and after libvips' resampler,
 /// which works in floats. Alpha is premultiplied while resizing, so that transparent pixels contribute no color.
@@ -41,8 +41,8 @@ enum Resize {
         let across = Double(target.width) / Double(shrunk.width)
         let down = Double(target.height) / Double(shrunk.height)
         if across == 1 && down == 1 { return shrunk }
-        // Sizes are measured from the edges of pixels, but libvips' positions from their centers, so the center of the
-        // first pixel moves.
+        // Sizes are measured between the edges of pixels, but libvips measures positions from their centers, so the
+        // center of the first pixel moves.
         return try VipsCall(
             "affine",
             [

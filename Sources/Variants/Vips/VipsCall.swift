@@ -9,7 +9,7 @@ enum VipsArgument {
     case image(Image)
     case images([Image])
     case doubles([Double])
-    /// Bytes that must stay valid as long as any image created from them.
+    /// Bytes that must stay valid for as long as any image created from them is in use.
     case bytes(UnsafeRawBufferPointer)
     /// Bytes that are kept alive by the image created from them.
     case stored(PixelStorage)

@@ -7,7 +7,8 @@ package enum VipsLibrary {
     /// libvips is loaded.
     package static func choose(_ path: String) { cvips_choose(path) }
 
-    /// Loads libvips if necessary. Throws `libraryUnavailable` with the package to install.
+    /// Loads libvips if necessary. If that fails, throws `libraryUnavailable` with a message that names the package to
+    /// install.
     static func load() throws(RenderError) {
         if let failure = cvips_load() { throw RenderError(.libraryUnavailable, String(cString: failure)) }
         loaded.store(true, ordering: .releasing)
@@ -20,8 +21,8 @@ package enum VipsLibrary {
     /// Whether this libvips was built with an operation such as `heifsave_target`.
     static func has(_ nickname: String) -> Bool { cvips.vips_type_find("VipsOperation", nickname) != 0 }
 
-    /// Returns libvips' last error message as a single line and clears it. All threads share the error buffer, so show
-    /// this text but never test it.
+    /// Returns libvips' last error message as a single line and clears it. All threads share the error buffer, so this
+    /// text is suitable for messages but not for decisions.
     static func takeErrorText() -> String {
         guard let text = cvips.vips_error_buffer_copy() else { return "no reason given" }
         defer { cvips.g_free(text) }

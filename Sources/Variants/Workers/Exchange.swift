@@ -24,8 +24,8 @@ struct Exchange {
             if error.code == .deadline {
                 let isExpected = pending.work.decode + pending.work.rest > job.limits.seconds * 250
                 core.quarantine(job, .deadline(phase, isExpected: isExpected), error.message)
-                // The render cost at least this much. If the estimate was much lower, this particular file is the
-                // reason, and other files cost less, so the estimates are left unchanged.
+                // The render cost at least this much. If the estimate was much lower, the reason is this particular
+                // file. Other files cost less, so the estimates are then left unchanged.
                 if isExpected || phase == .encode {
                     core.learn(pending, milliseconds: (SystemClock.monotonic.seconds - began) * 1000)
                 }
@@ -87,7 +87,7 @@ struct Exchange {
         private let began = SystemClock.monotonic.seconds
         private let cpu: Double
         private let allowed: Double
-        /// The next time to check the worker, in monotonic seconds.
+        /// The time of the next check of the worker, in monotonic seconds.
         private(set) var look: Double
 
         init(_ exchange: Exchange) {
@@ -149,7 +149,7 @@ struct Exchange {
         }
     }
 
-    /// Translates a worker's error for the caller. A worker is not allowed to report some of the codes.
+    /// Translates a worker's error for the caller. There are codes that a worker is not allowed to report.
     private func failure(_ code: RenderError.Code, _ message: String, _ stopped: RenderError?) -> RenderError {
         switch code {
         case .cancelled, .deadline:

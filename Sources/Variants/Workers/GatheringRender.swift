@@ -2,7 +2,7 @@ import PipelineSupport
 
 /// A waiting render that may share the decode of another render.
 protocol GatheringRender {
-    /// The properties for sharing a decode. nil if the render decodes alone.
+    /// The properties for sharing a decode, or nil if the render decodes alone.
     var shareable: ShareableDecode? { get }
     /// The expected cost.
     var work: RenderWork { get }
@@ -10,7 +10,7 @@ protocol GatheringRender {
 }
 
 /// A queue of waiting renders. The most urgent renders come first and, among equally urgent renders, the short ones.
-/// Every fourth render is the oldest one.
+/// Every fourth render that is dequeued is the oldest one.
 struct RenderQueue<Element: GatheringRender> {
     private typealias Lane = UrgencyQueue<Element>
 
@@ -52,14 +52,14 @@ struct RenderQueue<Element: GatheringRender> {
         short.raise(id: id, to: priority) || long.raise(id: id, to: priority)
     }
 
-    /// Removes the next render and the waiting renders of the same original that can share its decode. All of them are
-    /// known at this time, so the decode is made for exactly these renders. Renders of the same original that arrive
-    /// later are dequeued separately.
+    /// Removes and returns the next render and the waiting renders of the same original that can share its decode. All
+    /// of them are known at this time, so the decode is made for exactly these renders. Renders of the same original
+    /// that arrive later are dequeued separately.
     ///
     /// - Parameters:
     ///   - costs: the costs that determine which renders are long.
-    ///   - mayBeLong: whether a long render may begin now. If not, the renders that are dequeued together must also be
-    ///     short in total.
+    ///   - mayBeLong: whether a long render may begin now. If false, the total cost of the renders that are dequeued
+    ///     together must not be long either.
     mutating func pop(
         _ costs: RenderCosts = RenderCosts(), mayBeLong: Bool = true
     ) -> (first: Element, others: UrgencyQueue<Element>)? {

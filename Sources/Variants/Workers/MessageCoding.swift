@@ -89,8 +89,8 @@ struct MessageCoder {
         value = .seconds(min(seconds, 1e9))
     }
 
-    /// Encodes a UTF-8 string of at most `limit` bytes. `limit` must be at most 65,535. Longer strings are truncated on
-    /// writing.
+    /// Encodes a UTF-8 string of at most `limit` bytes. `limit` must be at most 65,535. Longer strings are truncated
+    /// when they are written.
     mutating func text(_ what: String, _ value: inout String, limit: Int) throws(MessageError) {
         var end = value.utf8.index(value.startIndex, offsetBy: limit, limitedBy: value.endIndex) ?? value.endIndex
         while end.samePosition(in: value.unicodeScalars) == nil { end = value.utf8.index(before: end) }

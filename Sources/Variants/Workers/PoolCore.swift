@@ -334,7 +334,7 @@ final class PoolCore: Sendable {
 
     /// Corrects the cost estimates with the actual cost of this render.
     func learn(_ pending: PendingRender, milliseconds: Double) {
-        // The time of a render that shared a decode covers only a part of its cost.
+        // If a render shared a decode, its time covers only a part of its cost.
         guard pending.job.shared == nil else { return }
         state.withLock { $0.costs.learn(pending.estimate, milliseconds: milliseconds) }
     }

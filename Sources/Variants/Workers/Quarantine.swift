@@ -31,7 +31,8 @@ struct Quarantine {
     enum Failure: Hashable {
         /// The worker crashed or sent an invalid reply.
         case crash(RenderPhase)
-        /// `isExpected` is true if the estimate of the render is about this long, so that the recipe is the cause.
+        /// `isExpected` is true if the render was estimated to take about this long, which means that the recipe is the
+        /// cause.
         case deadline(RenderPhase, isExpected: Bool = false)
     }
 
@@ -40,13 +41,13 @@ struct Quarantine {
         var since: Double
         var until: Double
         var failure: Failure
-        /// The reason as logged.
+        /// The reason, as it appears in the log.
         var reason: String
     }
 
     private struct Key: Hashable {
         var original: Fingerprint
-        /// The variant. nil for all variants of the original.
+        /// The variant, or nil if the entry applies to all variants of the original.
         var variant: Variant?
     }
 

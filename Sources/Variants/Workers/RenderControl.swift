@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Stops a render from another thread, because its caller cancelled or its deadline passed.
+/// Stops a render from another thread, because its caller cancelled it or its deadline passed.
 final class RenderControl: Sendable {
     private struct State {
         var stop: RenderError.Code?

@@ -11,33 +11,34 @@ public enum RenderIsolation: Sendable {
 
 /// Configures the workers that render pictures. Create a configuration with its defaults, then set properties.
 public struct WorkerConfiguration: Sendable {
-    /// The maximum number of concurrent renders, with one worker for each. nil, the default, for one more than the
-    /// number of processors, because copying and waiting alternate with computing. If there are at least two workers,
-    /// one is reserved for short renders (docs/workers.md).
+    /// The maximum number of concurrent renders, with one worker for each. If nil, which is the default, this is one
+    /// more than the number of processors, because copying and waiting alternate with computing. If there are at least
+    /// two workers, one is reserved for short renders (docs/workers.md).
     public var maxConcurrentRenders: Int?
-    /// The maximum number of concurrent long renders. nil for one less than `maxConcurrentRenders`, but at least one.
+    /// The maximum number of concurrent long renders. If nil, this is one less than `maxConcurrentRenders`, but at
+    /// least one.
     package var longRenders: Int?
-    /// The program that becomes a worker when it is started with `RenderWorker.argument`. nil for `pipectl` in the
-    /// folder of the running program or in `PATH`. The program must have the same version as this library.
+    /// The program that becomes a worker when it is started with `RenderWorker.argument`. If nil, this is `pipectl` in
+    /// the folder of the running program or in `PATH`. The program must have the same version as this library.
     public var executable: String?
-    /// The number of bytes by which a worker's address space may grow after its start. At least `leastMemory`. Default:
-    /// 1 GiB.
+    /// The number of bytes by which a worker's address space may grow after its start. This must be at least
+    /// `leastMemory`. Defaults to 1 GiB.
     public var memory = 1 << 30
-    /// The minimum value of `memory`, 64 MiB. With less memory, a worker cannot start its threads, or renders only
+    /// The minimum value of `memory`, 64 MiB. With less memory, a worker cannot start its threads, or can render only
     /// small pictures of some formats.
     package static let leastMemory = 64 << 20
     /// The number of renders after which a worker is replaced, which frees memory that its decoders leak or fragment.
-    /// Default: 1,000.
+    /// Defaults to 1,000.
     public var maxRenders = 1000
-    /// The resident size in bytes above which an idle worker is replaced. Checked at every sixteenth render. Default:
-    /// 512 MiB.
+    /// The resident size in bytes above which an idle worker is replaced. This is checked at every sixteenth render.
+    /// Defaults to 512 MiB.
     public var maxResidentBytes = 512 << 20
-    /// How long to wait before retrying a variant that crashed a worker or exceeded a deadline. An original is
+    /// The time to wait before a variant that crashed a worker or exceeded a deadline is retried. An original is
     /// quarantined for the same time if its decoding crashed workers under two recipes or unexpectedly exceeded a
-    /// deadline. Zero disables the quarantine. Default: 60 seconds.
+    /// deadline. Zero disables the quarantine. Defaults to 60 seconds.
     public var quarantine = Duration.seconds(60)
-    /// Whether to start all workers at once and keep them running, as is appropriate for servers. If false, each worker
-    /// is started by the first render that needs it. Default: false.
+    /// Whether to start all workers at once and keep them running, which is appropriate for servers. If false, each
+    /// worker is started by the first render that needs it. Defaults to false.
     public var isPrewarmed = false
     /// Called with a warning for each worker that failed to start, crashed or misbehaved. The warning for a crash
     /// includes the worker's output to stderr.
@@ -47,7 +48,7 @@ public struct WorkerConfiguration: Sendable {
     package var environment: [String] = []
     /// Whether SVG is decoded, which requires the machine's fonts for text.
     package var drawsText = false
-    /// The library file of libvips. nil for the file that the loader finds.
+    /// The library file of libvips. If nil, the loader finds the file.
     package var libvips: String?
     /// The environment variable that passes the library file to a worker, and to a program that does not set `libvips`.
     package static let libvipsVariable = "IMAGE_PIPELINE_LIBVIPS"

@@ -15,18 +15,18 @@ enum WorkerFault: String, CaseIterable {
     case exit
     /// Never replies and ignores stop requests.
     case hang
-    /// First computes for half a second and ignores stop requests.
+    /// Computes for half a second before it renders, and ignores stop requests in the meantime.
     case slow
     /// Like `segv` or `hang`, but in the encoder.
     case encodeSegv = "encode-segv"
     case encodeHang = "encode-hang"
-    /// Allocates memory until the process has no more.
+    /// Allocates memory until no more is available.
     case memory
     /// Writes more bytes than any output may have.
     case flood
     /// Sends bytes that are not a message.
     case nonsense
-    /// Replies for a different render.
+    /// Sends a reply for a different render.
     case stranger
     /// Reports more bytes than were written.
     case count

@@ -33,8 +33,8 @@ final class WorkerFiles {
         return copy.reading
     }
 
-    /// Returns the file to write a variant to. The file may still contain the previous variant, and this object owns
-    /// it.
+    /// Returns the file to write a variant to. The file may still contain the previous variant. This object owns the
+    /// descriptor.
     func usedOutput() throws(RenderError) -> Int32 {
         if output < 0 { output = try MemoryFile.make("variant") }
         return output
@@ -64,7 +64,8 @@ private final class CopiedOriginal {
         while capacity < count { capacity *= 2 }
         let file = try MemoryFile.make("original")
         defer { close(file) }
-        // Allocate all pages now: running out of memory is an error here, but would raise a signal on writing.
+        // Allocate all pages now, because running out of memory is an error here, but would raise a signal during a
+        // write.
         var status = posix_fallocate(file, 0, off_t(capacity))
         // Seal the length, so that a worker cannot truncate the file while it is mapped in this process.
         if status == 0 { status = -csandbox_fix_length(file) }

@@ -156,7 +156,7 @@ enum WorkerReply: WorkerMessage, Sendable, Hashable {
         /// different variants.
         var revision = ""
         var protection = WorkerProtection(bits: 0, landlock: 0)
-        /// The reason why the worker cannot render. Empty if it can.
+        /// The reason why the worker cannot render. Empty if it can render.
         var failure = ""
         var libraries = RenderLibraries.unknown
 

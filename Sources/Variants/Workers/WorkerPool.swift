@@ -30,8 +30,8 @@ public final class WorkerPool: Rendering {
 
     /// Starts all workers, and returns when the first worker is ready.
     ///
-    /// - Returns: the protections, such as Landlock, that are not available in this kernel or environment; empty if all
-    ///   protections are in force.
+    /// - Returns: the protections, such as Landlock, that are not available in this kernel or environment. The array is
+    ///   empty if all protections are in force.
     /// - Throws: `workerUnavailable` or `libraryUnavailable` if the worker cannot be started. Later renders try again.
     @discardableResult
     public func prepare() async throws(RenderError) -> [String] {
@@ -45,7 +45,7 @@ public final class WorkerPool: Rendering {
     /// The number of bytes of memory that a worker may use.
     package var memory: Int { core.configuration.memory }
 
-    /// The protections in force in the workers. nil until a worker has started.
+    /// The protections in force in the workers, or nil if no worker has started yet.
     package var protection: WorkerProtection? { core.protection }
 
     package var libraries: RenderLibraries? { core.libraries }
@@ -58,7 +58,7 @@ public final class WorkerPool: Rendering {
         return libraries
     }
 
-    /// Logs a warning if no worker could be started. Used where no render follows that would report the error.
+    /// Logs a warning if no worker could be started. Call this if no later render would report the error.
     package func warnOfRefusal() {
         if let refusal = core.startRefusal() { core.configuration.warn(refusal.message) }
     }
@@ -123,7 +123,7 @@ final class PendingRender: GatheringRender, Sendable {
 
     init(id: UInt64, kind: WorkerRequest.Kind, job: RenderJob, priority: UInt8) {
         self.kind = kind
-        // Computed here because the pool compares waiting renders while it holds its lock.
+        // This is computed here because the pool compares waiting renders while it holds its lock.
         shareable = job.shareable
         estimate = RenderWork(job, kind)
         state = Mutex(State(id: id, job: job, priority: priority))
@@ -131,7 +131,7 @@ final class PendingRender: GatheringRender, Sendable {
 
     var id: UInt64 { state.withLock { $0.id } }
 
-    /// The estimate. Marked as long after `countAsLong()`.
+    /// The estimate, which is marked as long after a call of `countAsLong()`.
     var work: RenderWork {
         var work = estimate
         if isFoundLong.load(ordering: .relaxed) { work.isLong = true }
@@ -140,8 +140,8 @@ final class PendingRender: GatheringRender, Sendable {
 
     func countAsLong() { isFoundLong.store(true, ordering: .relaxed) }
 
-    /// Prepares the render for the queue again, without a shared decode. The worker that is stopping still uses the old
-    /// ID.
+    /// Prepares the render to be queued again with a new ID and without a shared decode. The new ID is needed because
+    /// the worker that is stopping still uses the old one.
     func wait(as id: UInt64) {
         state.withLock { state in
             state.id = id

@@ -133,7 +133,7 @@ final class WorkerProcess: @unchecked Sendable {
         return poll(&watched, 1, 0) > 0
     }
 
-    /// The resident memory in bytes. 0 if unknown.
+    /// The resident memory in bytes, or 0 if it is unknown.
     var residentBytes: Int {
         let file = open("/proc/\(child)/statm", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return 0 }
@@ -166,13 +166,13 @@ final class WorkerProcess: @unchecked Sendable {
         // Setting the limits takes too long to do it before every small render. Once per second is sufficient.
         guard now >= limited.until || limited.limits != limits else { return }
         limited = (now + 1, limits)
-        // Allow twice the wall time, because libraries may use a thread of their own.
+        // Allow twice the wall time, because libraries may use an additional thread.
         let seconds = min(max(0, cpuSeconds) + 2 * (limits.seconds + limits.encodeSeconds + 1) + 2, 1e9)
         // If the limits cannot be set, the deadline still applies.
         _ = csandbox_limit_child(child, UInt64(seconds.rounded(.up)), UInt64(limits.outputBytes))
     }
 
-    /// The CPU seconds that the worker has used. Negative if unknown.
+    /// The CPU seconds that the worker has used, or a negative number if this is unknown.
     var cpuSeconds: Double { csandbox_cpu_seconds(child) }
 
     func stop(_ id: UInt64) {
@@ -197,8 +197,8 @@ final class WorkerProcess: @unchecked Sendable {
         }
     }
 
-    /// The pending error of the socket. A receive call between the close and its error returns only the end of the
-    /// stream.
+    /// The pending error of the socket. A receive call that comes after the other end was closed but before the error
+    /// is set reports only the end of the stream.
     private var socketError: Int32 {
         var error: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
@@ -234,7 +234,7 @@ final class WorkerProcess: @unchecked Sendable {
         SIGSEGV: "SIGSEGV", SIGSYS: "SIGSYS", SIGTERM: "SIGTERM", SIGTRAP: "SIGTRAP", SIGXCPU: "SIGXCPU",
     ]
 
-    /// The last text that the worker wrote to stderr, as a single line. nil if the worker wrote no text.
+    /// The last text that the worker wrote to stderr, as a single line, or nil if the worker wrote no text.
     var remarks: String? {
         // A compromised worker may have set the file position to any value.
         let end = min(lseek(notes, 0, SEEK_CUR), off_t(Self.noteBytes))

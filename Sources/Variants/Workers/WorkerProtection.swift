@@ -16,8 +16,8 @@ package struct WorkerProtection: Sendable, Hashable, CustomStringConvertible {
     /// A list of allowed system calls is in force for all threads. The worker cannot open files, make connections or
     /// start processes.
     package var filtersCalls = false
-    /// The version of Landlock, which denies access to the file system and the network. 0 if the kernel does not
-    /// support Landlock.
+    /// The version of Landlock, which denies access to the file system and the network. This is 0 if the kernel does
+    /// not support Landlock.
     package var landlock: Int
 
     private static var names: [(path: WritableKeyPath<WorkerProtection, Bool>, name: String)] {

@@ -67,8 +67,8 @@ final class WorkerSlot: RenderSlot, @unchecked Sendable {
         return try core.startWorker()
     }
 
-    /// Discards a worker that was killed. Terminates a worker that has reached its limit of renders or memory, or that
-    /// uses other libraries than the worker that started last.
+    /// Discards a worker that was killed. Terminates a worker that has reached its limit of renders or memory, or whose
+    /// libraries differ from those of the worker that started last.
     private func recycle() {
         guard let worker else { return }
         if worker.hasEnded { return self.worker = nil }
