@@ -4,29 +4,30 @@ public import PipelineSupport
 ///
 /// The pipeline looks in memory first, then in its tiers from near to far. An entry found in one tier is copied to the
 /// nearer tiers. A new entry is stored in all tiers in the background, after the response. A request never fails
-/// because a tier fails: an error or a call that takes too long counts as a miss, or as a store that did not happen.
+/// because a tier fails: if a call fails or takes too long, a look-up counts as a miss, and a store is skipped.
 ///
-/// Any task may make any call at any time. A miss is never an error. The pipeline closes only the tiers that it opened
-/// itself. Close other tiers after `ImagePipeline.shutdown()`. `CacheTierConformance` checks an implementation.
+/// The methods may be called by any task at any time. A miss is never an error. The pipeline closes only the tiers that
+/// it opened itself. Close other tiers after `ImagePipeline.shutdown()`. `CacheTierConformance` checks an
+/// implementation.
 public protocol CacheTier: Sendable {
     /// The name in reports and in `Cache-Status`. It must differ from the names of the pipeline's other tiers.
     var name: TierName { get }
 
-    /// Returns the entry under a key, or its description; nil if the tier does not contain the entry.
+    /// Returns the entry under a key, or only its description. Returns nil if the tier does not contain the entry.
     ///
     /// Only a look-up of `.body` counts as an access to an original or a variant.
     func find(_ key: EntryKey, _ part: EntryPart) async throws(StoreError) -> FoundEntry?
 
-    /// Stores changes in order, in one transaction if the tier has transactions. Otherwise, the changes before an error
-    /// stay.
+    /// Stores changes in order. If the tier has transactions, all changes are in one transaction. Otherwise, the
+    /// changes before an error remain stored.
     ///
     /// A change that does not fit in the tier is silently skipped. A record may be kept without its body. The pipeline
     /// calls this method and `purge(_:)` one at a time, unless a call takes too long. It does not pass on changes that
     /// are older than a matching purge.
     func store(_ changes: [EntryChange]) async throws(StoreError)
 
-    /// Removes everything that a selection covers. Its `mode` may limit what to remove, but a tier may always remove
-    /// more.
+    /// Removes everything that a selection covers. The selection's `mode` may restrict what is removed, but a tier may
+    /// always remove more.
     func purge(_ selection: EntrySelection) async throws(StoreError) -> PurgeResult
 
     /// Returns the contents and counters of the tier.
@@ -67,13 +68,13 @@ public struct TierName: Sendable, Hashable, CustomStringConvertible {
 
 /// The key of an entry.
 public enum EntryKey: Sendable, Hashable {
-    /// The records of a source as one entry: one record for each selection that its `Vary` has led to. Names are
-    /// compared by their bytes, so names that are equal as Swift strings, such as é in two encodings, may be two
-    /// sources.
+    /// The records of a source as one entry, with one record for each selection that the source's `Vary` has led to.
+    /// Names are compared by their bytes, so names that are equal as Swift strings, such as é in two encodings, may be
+    /// two sources.
     case records(source: String)
-    /// The body of an original, by the SHA-256 of its bytes.
+    /// The body of an original, identified by the SHA-256 of its bytes.
     case original(String)
-    /// A variant, by its key and the digest of the original that it was rendered from.
+    /// A variant, identified by its key and by the digest of the original that it was rendered from.
     case variant(String, of: String)
 }
 
@@ -89,9 +90,9 @@ public enum EntryPart: Sendable, Hashable {
 public enum FoundEntry: Sendable {
     /// The records of a source, newest first. The array is never empty.
     case records([OriginalRecord])
-    /// The body of an original; nil if only its description was requested.
+    /// The body of an original, or nil if only its description was requested.
     case original(EntryBody?)
-    /// A variant; without its body if only its description was requested.
+    /// A variant. The body is nil if only the description was requested.
     case variant(VariantEntry, body: [UInt8]?)
 }
 
@@ -104,7 +105,8 @@ public struct EntryChange: Sendable {
         case original(OriginalRecord, body: EntryBody?)
         /// Replaces the header fields and times of a stored record. Has no effect if the record is not stored.
         case freshened(OriginalRecord)
-        /// Removes the record with the same source and selection. The tier may also remove its body. Its variants stay.
+        /// Removes the record with the same source and selection. The tier may also remove the record's body. Its
+        /// variants stay.
         case removedRecord(OriginalRecord)
         /// Stores a variant, replacing the variant under the same key. `source` is the source of its original, so that
         /// a purge of that source finds the variant.
@@ -141,9 +143,9 @@ public enum PurgeMode: String, Sendable, Hashable, CaseIterable {
 public struct EntrySelection: Sendable, Hashable {
     /// The names of the sources.
     public package(set) var sources: Set<String> = []
-    /// Further sources, selected by prefix.
+    /// Additional sources, selected by prefix.
     package var matching: SourceSelection?
-    /// Further originals of these sources, for which the tier may have no record.
+    /// Additional originals of these sources, for which the tier may have no record.
     public package(set) var digests: Set<String> = []
     /// The kind of purge.
     public package(set) var mode = PurgeMode.hard
@@ -165,7 +167,7 @@ public struct EntrySelection: Sendable, Hashable {
         self.mode = mode
     }
 
-    /// The prefixes of further sources, compared byte by byte.
+    /// The prefixes of additional sources, compared byte by byte.
     public var prefixes: [String] { matching?.prefixes ?? [] }
 
     var isEmpty: Bool { sources.isEmpty && digests.isEmpty && prefixes.isEmpty }
@@ -175,8 +177,8 @@ public struct EntrySelection: Sendable, Hashable {
         sources.contains(source) || matching?.contains(source) == true
     }
 
-    /// A selection that removes nothing and invalidates all work in progress, whatever its source. No source has this
-    /// name.
+    /// A selection that removes nothing and invalidates all work in progress, whatever its source. No source has an
+    /// empty name.
     static let workInFlight = EntrySelection(sources: [""])
 }
 
@@ -205,7 +207,7 @@ public struct PurgeResult: Sendable, Hashable {
     public init() {}
 }
 
-/// The contents and counters of a tier. They stay zero for kinds of entries without a separate budget.
+/// The contents and counters of a tier. They stay zero for each kind of entry that has no separate budget.
 public struct TierStatistics: Sendable, Hashable {
     /// Bodies of originals.
     public var originals = StoreCounters()
@@ -230,16 +232,17 @@ public struct TierStatistics: Sendable, Hashable {
 public struct TierPlacement: Sendable {
     /// The tier.
     public var tier: any CacheTier
-    /// The time that a request waits for a look-up before it counts as a miss. Default 250 ms.
+    /// The time that a request waits for a look-up before it counts as a miss. Defaults to 250 ms.
     public var deadline = Duration.milliseconds(250)
-    /// The time after which a store or a purge counts as failed. Default 10 s.
+    /// The time after which a store or a purge counts as failed. Defaults to 10 s.
     public var storeDeadline = Duration.seconds(10)
-    /// The number of calls in progress above which the tier is skipped. A call that ignores its cancellation at the
-    /// deadline counts until it returns. Default 64.
+    /// The number of calls in progress above which the tier is skipped. A call that is cancelled at the deadline but
+    /// ignores this counts until it returns. Defaults to 64.
     public var maxConcurrentCalls = 64
-    /// When to skip a tier that keeps failing. By default, it is skipped for 10 s after 5 consecutive failures.
+    /// Determines when to skip a tier that keeps failing. By default, the tier is skipped for 10 s after 5 consecutive
+    /// failures.
     public var breaker: BreakerConfiguration
-    /// The maximum number of bytes waiting to be stored. Further changes are dropped and counted. Default 64 MB.
+    /// The maximum number of bytes waiting to be stored. Further changes are dropped and counted. Defaults to 64 MB.
     public var queueBytes = 64 << 20
 
     public init(_ tier: any CacheTier) {

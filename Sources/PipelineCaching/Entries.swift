@@ -11,14 +11,14 @@ public struct OriginalRecord: Sendable, Hashable, Codable {
     public var digest: String
     /// The length of the body in bytes.
     public var length: Int
-    /// The format and dimensions of the body; nil if they are unknown.
+    /// The format and dimensions of the body, or nil if they are unknown.
     public var media: MediaDescription?
     /// The time that fetching took, in milliseconds.
     public var fetchMilliseconds: Double
-    /// The normalized URL that redirects led to; nil if there were no redirects. Validators apply to that URL only.
+    /// The normalized URL that redirects led to, or nil if there were no redirects. Validators apply to that URL only.
     public var finalURL: String?
-    /// Whether the record is a new 200 response that is stored next to the picture that it may replace, until a variant
-    /// of it has rendered. Default false.
+    /// Whether the record is a new 200 response that is stored in addition to the record of the picture that it may
+    /// replace, until a variant of it has been rendered. Defaults to false.
     public var isProvisional = false
 
     /// Whether the response is a redirect that was not followed.
@@ -40,17 +40,18 @@ public struct OriginalRecord: Sendable, Hashable, Codable {
 
     package var selection: Selection { Selection(response.selecting, isProvisional: isProvisional) }
 
-    /// The name with which version 1 of the index marked provisional records, among their selecting fields. Such
-    /// records are dropped.
+    /// The name of the selecting field with which version 1 of the index marked provisional records. Such records are
+    /// dropped.
     static let formerMark = "not-decoded-yet"
 
-    /// Returns whether both records belong to the same source and to requests that its `Vary` does not distinguish, and
-    /// are both provisional or both not. A tier keeps one of them.
+    /// Returns whether the records have the same source, belong to requests that its `Vary` does not distinguish, and
+    /// are either both provisional or both not provisional. A tier keeps only one such record.
     public func hasSameSelection(as other: OriginalRecord) -> Bool {
         ByteString(source) == ByteString(other.source) && selection == other.selection
     }
 
-    /// The maximum number of records per source, one per selection that its `Vary` led to. The newest records are kept.
+    /// The maximum number of records per source. There is one record for each selection that its `Vary` has led to. The
+    /// newest records are kept.
     static let selectionLimit = 16
 
     public init(
@@ -69,7 +70,7 @@ public struct OriginalRecord: Sendable, Hashable, Codable {
 
 /// A stored variant without its body.
 public struct VariantEntry: Sendable, Hashable, Codable {
-    /// The key, 64 hexadecimal digits. `CacheKey.variant` hashes everything that the body depends on.
+    /// The key, which consists of 64 hexadecimal digits. `CacheKey.variant` hashes everything that the body depends on.
     public var key: String
     /// The digest of the original that the variant was rendered from.
     public var originalDigest: String
@@ -115,7 +116,7 @@ public struct MediaDescription: Sendable, Hashable, Codable {
     public var width: Int
     /// The height in pixels.
     public var height: Int
-    /// Further numbers that the caller defines, kept in order.
+    /// Additional numbers that the caller defines, kept in order.
     public var details: [Int]
 
     public init(type: String, width: Int, height: Int, details: [Int] = []) {
@@ -126,7 +127,7 @@ public struct MediaDescription: Sendable, Hashable, Codable {
     }
 }
 
-/// The tiers that a request may fill. The policy controls reading.
+/// The tiers in which a request may store entries. The cache policy controls from which tiers it reads.
 public struct StorageOptions: OptionSet, Sendable, Hashable {
     /// The raw value, with one bit per tier.
     public let rawValue: Int

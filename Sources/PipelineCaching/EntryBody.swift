@@ -13,7 +13,7 @@ public enum EntryBody: Sendable {
         }
     }
 
-    /// Returns the bytes; nil if the disk fails. Reading a file blocks.
+    /// Returns the bytes. Returns nil if the disk fails. Reading a file blocks.
     func read() -> [UInt8]? {
         switch self {
         case .bytes(let bytes): bytes
@@ -21,8 +21,8 @@ public enum EntryBody: Sendable {
         }
     }
 
-    /// Passes the body to `take` in pieces, in order, until `take` returns false. Returns false in that case, and if
-    /// the disk fails. Reading a file blocks.
+    /// Passes the body to `take` in pieces, in order, until `take` returns false. Returns false in that case, or if the
+    /// disk fails. Reading a file blocks.
     func forEachPiece(_ take: (UnsafeRawBufferPointer) -> Bool) -> Bool {
         switch self {
         case .bytes(let bytes): bytes.withUnsafeBytes(take)
@@ -30,8 +30,8 @@ public enum EntryBody: Sendable {
         }
     }
 
-    /// Returns the CRC-32C over the 32 bytes of the body's digest and the body, so that it matches no other entry; nil
-    /// if the disk fails. Reading a file blocks.
+    /// Returns the CRC-32C over the 32 bytes of the body's digest, followed by the body, so that it matches no other
+    /// entry. Returns nil if the disk fails. Reading a file blocks.
     func checksum(of digest: DigestKey) -> UInt32? {
         var running = CRC32C()
         digest.withBytes { running.update($0) }
@@ -42,7 +42,7 @@ public enum EntryBody: Sendable {
         return isWhole ? running.value : nil
     }
 
-    /// Returns the SHA-256 of the body; nil if the disk fails. A file is read in one pass, which blocks.
+    /// Returns the SHA-256 of the body. Returns nil if the disk fails. A file is read in one pass, which blocks.
     package func digest() -> String? {
         var hash = SHA256()
         let isWhole = forEachPiece { piece in

@@ -23,7 +23,7 @@ package struct SourceSelection: Sendable, Hashable {
     }
 
     /// The half-open range of names for each prefix, for searching an index. The upper bound consists of bytes, because
-    /// it need not be valid UTF-8.
+    /// it may not be valid UTF-8.
     var ranges: [(from: String, below: [UInt8])] {
         prefixes.map { prefix in
             var below = Array(prefix.utf8)

@@ -8,8 +8,8 @@ public struct StoreCounters: Sendable, Hashable {
     public var stale = 0
     /// The number of bytes in the bodies that hits returned (disk only).
     public var bytesSaved = 0
-    /// The milliseconds that these bodies had cost (disk only): the CPU time for rendering variants and the duration of
-    /// fetching originals.
+    /// The time that these bodies had cost, in milliseconds (disk only). This is the CPU time for rendering variants
+    /// and the wall time for fetching originals.
     public var millisecondsSaved = 0.0
     /// The number of stored entries.
     public var insertions = 0
@@ -28,7 +28,7 @@ public struct StoreCounters: Sendable, Hashable {
 
     public init(budget: Int = 0) { self.budget = budget }
 
-    /// The event counters and their columns in the index, without `millisecondsSaved`.
+    /// The event counters and their columns in the index, except `millisecondsSaved`.
     static let events: [(column: String, path: any WritableKeyPath<StoreCounters, Int> & Sendable)] = [
         ("hits", \.hits), ("misses", \.misses), ("stale", \.stale), ("insertions", \.insertions),
         ("evictions", \.evictions), ("refused", \.refused), ("corrupt", \.corrupt), ("bytes_saved", \.bytesSaved),

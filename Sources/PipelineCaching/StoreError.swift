@@ -30,9 +30,9 @@ public struct StoreError: Error, Sendable, Hashable, CustomStringConvertible {
 
     /// The kind of failure.
     public var code: Code
-    /// The failure and how to fix it.
+    /// A description of the failure and how to fix it.
     public var message: String
-    /// The path of the file or folder; empty if the failure concerns no file.
+    /// The path of the file or folder, or an empty string if the failure does not concern a file.
     public var path: String
 
     public init(_ code: Code, _ message: String, path: String = "") {

@@ -16,7 +16,7 @@ struct BodyFiles: Sendable {
 
     func path(_ digest: String) -> String { "\(folder)/bodies/\(digest.prefix(2))/\(digest)" }
 
-    /// Writes a new temporary file. Removes it again on failure.
+    /// Writes a new temporary file. If that fails, removes the file again.
     ///
     /// An unnamed file on the same file system is linked in place without copying. Any other file is copied.
     func writeTemporary(_ body: EntryBody, sync: Bool) throws(StoreError) -> String {
@@ -147,8 +147,8 @@ struct BodyFiles: Sendable {
     /// Returns whether a file is a regular file of this user. The store writes no other files.
     static func isOurs(_ info: stat) -> Bool { info.st_mode & S_IFMT == S_IFREG && info.st_uid == geteuid() }
 
-    /// Returns the file's bytes; nil if the file is missing, is not a regular file of this user, has a different length
-    /// or ends early.
+    /// Returns the file's bytes. Returns nil if the file is missing, is not a regular file of this user, has a
+    /// different length or ends early.
     func read(_ digest: String, length: Int) throws(StoreError) -> [UInt8]? {
         guard let opened = try opened(digest, length: length) else { return nil }
         defer { withExtendedLifetime(opened) {} }
@@ -157,7 +157,7 @@ struct BodyFiles: Sendable {
         return nil
     }
 
-    /// Deletes a body file. Ignores a missing file.
+    /// Deletes a body file if it exists.
     func remove(_ digest: String) { unlink(path(digest)) }
 
     /// The names of the folders in `bodies/`.
@@ -177,8 +177,8 @@ struct BodyFiles: Sendable {
         return parts.count == 3 && Int(parts[0]) != nil && Int(parts[1]) != nil && UInt64(parts[2], radix: 36) != nil
     }
 
-    /// Returns the paths of temporary files that have not been written to for `seconds`. A killed process left them
-    /// behind.
+    /// Returns the paths of temporary files that have not been written to for `seconds`. They were left behind by a
+    /// process that was killed.
     func abandoned(after seconds: Int) -> [String] {
         let now = time(nil)
         return Self.names(in: "\(folder)/temporary").filter(Self.isTemporary).map { "\(folder)/temporary/\($0)" }
@@ -198,8 +198,8 @@ struct BodyFiles: Sendable {
 
     // MARK: Folders
 
-    /// Creates the cache folder or takes over an existing folder. Makes an empty folder or a cache private to its
-    /// owner.
+    /// Creates the cache folder, or uses an existing folder that is empty or contains a cache. Makes the folder private
+    /// to its owner.
     ///
     /// - Throws: `.unavailable`, without changing anything, if the folder belongs to a different user, or contains
     ///   files and is not a cache.

@@ -7,7 +7,7 @@ struct CRC32C {
     /// The checksum of all bytes added so far.
     var value: UInt32 { ~remainder }
 
-    /// Adds further bytes.
+    /// Adds bytes to the checksum.
     mutating func update(_ data: UnsafeRawBufferPointer) {
         remainder = crc32c_continued(remainder, data.baseAddress, data.count)
     }

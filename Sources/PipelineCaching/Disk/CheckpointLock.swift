@@ -6,14 +6,14 @@ import PipelineSupport
 /// the overlap can corrupt a database. This is the WAL-reset bug of versions 3.7.0 to 3.51.2, fixed in 3.51.3, 3.50.7
 /// and 3.44.6 (sqlite.org/wal.html#walresetbug).
 ///
-/// The lock is on the first byte of a file (open-file-description locks, fcntl(2)). A write transaction holds the lock
-/// shared, and a checkpoint holds it exclusively. The kernel releases the lock when a process terminates.
+/// The lock is on the first byte of a file (open-file-description locks, fcntl(2)). A write transaction holds a shared
+/// lock, and a checkpoint holds an exclusive lock. The kernel releases the lock when a process terminates.
 ///
 /// `@unchecked Sendable` because the descriptor never changes.
 final class CheckpointLock: @unchecked Sendable {
     private let file: CInt
 
-    /// Opens the lock file. If that fails, nothing is locked, because the folder cannot be written to either.
+    /// Opens the lock file. If that fails, no lock is needed, because the folder cannot be written to either.
     init(path: String) { file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0o600) }
 
     deinit { if file >= 0 { close(file) } }

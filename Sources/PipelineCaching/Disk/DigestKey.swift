@@ -1,10 +1,10 @@
 import PipelineSupport
 
-/// A digest or key of 64 hexadecimal digits, as the 32 bytes that the index stores.
+/// A digest or key of 64 hexadecimal digits, in the form of the 32 bytes that the index stores.
 struct DigestKey: Hashable, Sendable {
     private var words: (UInt64, UInt64, UInt64, UInt64)
 
-    /// Parses 64 lower-case hexadecimal digits; nil for any other string.
+    /// Parses 64 lower-case hexadecimal digits. Returns nil if `text` has a different form.
     init?(_ text: String) {
         var text = text
         let words = text.withUTF8 { digits -> (UInt64, UInt64, UInt64, UInt64)? in
@@ -28,7 +28,7 @@ struct DigestKey: Hashable, Sendable {
         self.words = words
     }
 
-    /// Copies 32 bytes; nil if the length differs.
+    /// Copies 32 bytes. Returns nil if the length differs.
     init?(bytes: UnsafeRawBufferPointer) {
         guard bytes.count == 32 else { return nil }
         func word(_ at: Int) -> UInt64 { UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: at, as: UInt64.self)) }
@@ -47,7 +47,7 @@ struct DigestKey: Hashable, Sendable {
         return withUnsafeBytes(of: &bytes, body)
     }
 
-    /// Returns the first and last of all digests that begin with `digits`; nil unless `digits` consists of 1…64
+    /// Returns the first and last of all digests that begin with `digits`. Returns nil unless `digits` consists of 1…64
     /// hexadecimal digits.
     static func range(beginning digits: String) -> (first: DigestKey, last: DigestKey)? {
         guard (1...64).contains(digits.utf8.count) else { return nil }

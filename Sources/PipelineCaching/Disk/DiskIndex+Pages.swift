@@ -16,17 +16,17 @@ extension DiskIndex {
         return stat(path, &info) == 0 && Int(info.st_size) > all * DiskSchema.pageSize
     }
 
-    /// The limits on unused pages that may stay for later stores: one of `unusedShare` pages, but at most `mostUnused`
-    /// pages. SQLite searches the list of unused pages for each page that it returns to the file system, so the list
-    /// must stay short.
+    /// The limits on the unused pages that are kept for later stores: one in `unusedShare` pages, but at most
+    /// `mostUnused` pages. SQLite searches the list of unused pages for each page that it returns to the file system,
+    /// so the list must stay short.
     private static let (unusedShare, mostUnused) = (6, 4_096)
-    /// The number of pages that one transaction returns.
+    /// The number of pages that one transaction returns to the file system.
     private static let pagesAtOnce = 512
 
-    /// Returns some unused pages to the file system in a separate transaction if there are too many.
+    /// If there are too many unused pages, returns some of them to the file system in a separate transaction.
     ///
-    /// - Parameter completely: whether to return even the unused pages that may stay.
-    /// - Returns: whether there were too many.
+    /// - Parameter completely: whether to return even the unused pages that would be kept otherwise.
+    /// - Returns: whether there were too many unused pages.
     func returnPages(completely: Bool) throws(StoreError) -> Bool {
         let (unused, all) = try pages()
         guard unused > (completely ? 0 : min(all / Self.unusedShare, Self.mostUnused)) else { return false }

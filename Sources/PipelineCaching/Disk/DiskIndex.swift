@@ -17,7 +17,7 @@ final class DiskIndex: @unchecked Sendable {
     let shared: GenerationPage
     /// Whether bodies of a former index still need to be deleted.
     private(set) var isSweeping = false
-    /// The tiers with sums that were recomputed because they exceeded the budget.
+    /// The tiers whose sums were recomputed because they exceeded the budget.
     var recounted: Set<DiskTable> = []
     private(set) var writes = 0
     /// The current transaction. Nested calls to `write` join it.
@@ -27,7 +27,7 @@ final class DiskIndex: @unchecked Sendable {
     private var isClosed = false
     /// The number of pages in the WAL at which it is checkpointed.
     private var logLimit = DiskSchema.logPages
-    /// The checkpoint lock; nil if the SQLite library does not need it.
+    /// The checkpoint lock, or nil if the SQLite library does not need it.
     private let checkpoints: CheckpointLock?
 
     var path: String { "\(files.folder)/cache.sqlite" }
@@ -117,7 +117,8 @@ final class DiskIndex: @unchecked Sendable {
 
     /// Checks the version of the database. Returns whether the database is still empty.
     private func checkVersion(_ connection: SQLiteConnection) throws(StoreError) -> Bool {
-        // Use one statement: another process may be creating the tables, and separate reads would be inconsistent.
+        // Use one statement, because another process may be creating the tables, and separate reads would be
+        // inconsistent.
         let found = try connection.first(
             """
             SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema) \
@@ -137,7 +138,7 @@ final class DiskIndex: @unchecked Sendable {
                     + "update the program or name another folder", path: path)
         }
         if isFormer || version < 1 {
-            // There is no migration. The cache fills again.
+            // There is no migration, because the cache fills again.
             throw StoreError(.damaged, "an older version of this program wrote the index", path: path)
         }
         if version < DiskSchema.version { try upgrade(connection) }
@@ -155,10 +156,10 @@ final class DiskIndex: @unchecked Sendable {
     /// Creates the tables. The caller holds the folder lock. Another process may already have created them.
     ///
     /// - Parameters:
-    ///   - generation: the lowest possible first generation. If neither this nor a `generation` file exists, the first
+    ///   - generation: the minimum for the first generation. If this is 0 and no `generation` file exists, the first
     ///     generation is the time in milliseconds, so that an index in a new folder does not repeat the generations of
     ///     a deleted index.
-    ///   - counters: event counters to keep, for `clear`.
+    ///   - counters: event counters to keep.
     ///   - texts: strings to keep.
     private func create(
         on connection: SQLiteConnection, generation: UInt64 = 0, counters: PerTier<StoreCounters>? = nil,
@@ -212,7 +213,7 @@ final class DiskIndex: @unchecked Sendable {
 
     // MARK: Rebuilding
 
-    /// Renames a damaged database to `cache.sqlite.damaged` and starts an empty database, unless another process has
+    /// Renames a damaged database to `cache.sqlite.damaged` and creates an empty database, unless another process has
     /// already done so.
     ///
     /// - Parameter isCertain: whether the damage is certain. If false, a database that is intact when it is reopened is
@@ -221,7 +222,7 @@ final class DiskIndex: @unchecked Sendable {
         do throws(StoreError) {
             try rebuildOnce(isCertain: isCertain)
         } catch {
-            // Another process is opening the same new database. Check again before renaming it.
+            // Another process may be opening the same new database, so check again before renaming it.
             guard error.code == .damaged else { throw error }
             try rebuildOnce(isCertain: false)
         }
@@ -251,7 +252,8 @@ final class DiskIndex: @unchecked Sendable {
         try adopt(connection)
     }
 
-    /// Returns a connection if the database is intact or empty; nil if it is damaged. The caller holds the folder lock.
+    /// Returns a connection if the database is intact or empty, or nil if it is damaged. The caller holds the folder
+    /// lock.
     private func soundConnection() throws(StoreError) -> (SQLiteConnection, isNew: Bool)? {
         // Another process that opens the database may delete an unneeded WAL during the check.
         for _ in 0..<3 {
@@ -270,7 +272,7 @@ final class DiskIndex: @unchecked Sendable {
         return nil
     }
 
-    /// Replaces the database with an empty one and unlinks the old database, which needs no free space. Event counters
+    /// Replaces the database with an empty one and unlinks the old database. This needs no free space. Event counters
     /// and strings are kept.
     ///
     /// - Returns: the counters, including the previous contents of the tiers.
@@ -298,7 +300,7 @@ final class DiskIndex: @unchecked Sendable {
     func close() {
         opened?.wait(milliseconds: Int32(configuration.busyMilliseconds))
         let hasStored = writes > 0
-        // A failure loses some counts and access times, but no entries.
+        // If this fails, some counts and access times are lost, but no entries.
         if opened != nil { try? storeNotes() }
         isClosed = true
         guard let opened else { return }
@@ -408,8 +410,8 @@ final class DiskIndex: @unchecked Sendable {
         logLimit = checkpoint(truncates: false) ? DiskSchema.logPages : pages + DiskSchema.logPages / 2
     }
 
-    /// Copies the WAL into the database. Returns whether all of it was copied. Failures are not reported: the WAL
-    /// stays, and the next attempt reports them if they matter.
+    /// Copies the WAL into the database. Returns whether all of it was copied. Failures are not reported, because the
+    /// WAL stays, and the next attempt reports them if they matter.
     @discardableResult
     func checkpoint(truncates: Bool) -> Bool {
         guard let opened, current == nil, checkpoints?.lock(exclusively: true) != false else { return false }
@@ -419,12 +421,12 @@ final class DiskIndex: @unchecked Sendable {
 
     // MARK: Generations
 
-    /// The lowest generation that counts as damage. Wrong high bits would otherwise freeze the counter.
+    /// The lowest generation that is treated as damage, because wrong high bits would otherwise freeze the counter.
     static let generationLimit: UInt64 = 1 << 62
 
-    /// Sets the shared generation to the index's generation, and creates its file if missing. The file is ahead if a
-    /// process was killed between announcing a purge and committing it. Failures are not reported: memory then learns
-    /// of other processes' purges later, when it reads the index.
+    /// Sets the shared generation to the index's generation, and creates its file if it is missing. The file is ahead
+    /// if a process was killed between announcing a purge and committing it. Failures are not reported, because their
+    /// only effect is that a process learns of other processes' purges later, when it reads the index.
     func shareGeneration() {
         guard opened != nil else { return }
         if !shared.isReplaced || shared.attach(), let now = try? connection.generation(), shared.value == now { return }
@@ -443,8 +445,8 @@ final class DiskIndex: @unchecked Sendable {
     private static let filesAtOnce = 64
 
     /// Deletes some of the body files that no row refers to any more. This happens under the write lock, so that no
-    /// process reuses the files in the meantime. After a kill or on a full disk their names stay in the index, and the
-    /// next write tries again.
+    /// process reuses the files in the meantime. If the process is killed or the disk is full, the names stay in the
+    /// index, and the next write tries again.
     ///
     /// - Returns: whether more files remain.
     @discardableResult
@@ -467,8 +469,8 @@ final class DiskIndex: @unchecked Sendable {
         for path in files.abandoned(after: configuration.graceSeconds) { unlink(path) }
         guard !files.intents().isEmpty else { return }
         try? maintain { connection throws(StoreError) in
-            // List them again under the write lock: every process that created one of these has committed or
-            // terminated.
+            // List them again under the write lock, because then every process that created one of them has committed
+            // or terminated.
             for intent in files.intents() {
                 if try !connection.isNamed(intent.digest) { files.remove(intent.digest) }
                 unlink(intent.path)
@@ -481,7 +483,7 @@ final class DiskIndex: @unchecked Sendable {
 
     /// Garbage-collects some of the bodies of a former index. A row of `state` stores the position.
     ///
-    /// - Returns: false if it failed.
+    /// - Returns: false if this failed.
     @discardableResult
     func sweep() -> Bool {
         let isDone = try? maintain { connection throws(StoreError) in

@@ -17,7 +17,7 @@ package struct ListedVariant: Sendable, Hashable {
     package var uses: Int
 }
 
-/// The tiers with bodies. Records belong to originals, but have a separate budget.
+/// The tiers that contain bodies. Records belong to originals, but have a separate budget.
 public enum EntryTier: String, Sendable, Hashable, CaseIterable {
     case originals, variants
 }
@@ -33,7 +33,7 @@ package struct ListRequest: Sendable, Hashable {
     package enum Order: String, Sendable, Hashable, CaseIterable {
         /// Originals, then variants, in the order in which they were stored.
         case stored
-        /// The longest bodies first.
+        /// The entries with the longest bodies first.
         case size
         /// The oldest entries first.
         case age
@@ -94,8 +94,8 @@ extension DiskStore {
 
     /// Passes entries to `visit` in pages of at most 256 until it returns false.
     ///
-    /// Memory holds one page, and eight bytes per matching entry. The order is the order at the beginning of the call.
-    /// Entries removed since then are omitted.
+    /// The call needs memory for one page, and eight bytes per matching entry. Entries are in the order that they had
+    /// at the beginning of the call. Entries that were removed since then are omitted.
     package func list(_ request: ListRequest, visit: ([ListedEntry]) -> Bool) throws(StoreError) {
         var places = try listing { connection throws(StoreError) in try connection.places(request)[...] }
         while !places.isEmpty {
@@ -112,9 +112,9 @@ extension DiskStore {
         }
     }
 
-    /// Returns what is stored under a source (with all variants of its digests), or under a prefix of a variant's key,
-    /// a variant's digest or an original's digest (at least 4 hexadecimal digits). Variants are accompanied by the
-    /// records of their originals.
+    /// Returns the stored state of a source, including all variants of its digests. The text may also be a prefix (at
+    /// least 4 hexadecimal digits) of a variant's key, a variant's digest or an original's digest. Variants are
+    /// accompanied by the records of their originals.
     package func inspect(_ text: String, limit: Int = 100) throws(StoreError) -> Inspection {
         try listing { connection throws(StoreError) in try connection.inspect(text, limit: limit) }
     }
@@ -142,7 +142,7 @@ extension SQLiteConnection {
         try add(variants: "WHERE \(DiskSchema.between("key", "?1", "?2")) ORDER BY key LIMIT ?3", from, to)
         try add(
             variants: "WHERE \(DiskSchema.between("original", "?1", "?2")) ORDER BY original, id LIMIT ?3", from, to)
-        // The digests of variants have no index.
+        // This query reads the complete table, because the digests of variants have no index.
         try add(variants: "WHERE digest BETWEEN ?1 AND ?2 ORDER BY digest LIMIT ?3", from, to)
         for original in Set(found.variants.compactMap { DigestKey($0.entry.originalDigest) }) {
             try add(records: "WHERE \(DiskSchema.equal("digest", "?1")) ORDER BY id LIMIT ?2", .digest(original))
@@ -152,7 +152,8 @@ extension SQLiteConnection {
 }
 
 extension SQLiteConnection {
-    /// Returns the positions of a list's entries: twice the row number, plus one for variants.
+    /// Returns the positions of a list's entries. A position is twice the row number, plus one if the entry is a
+    /// variant.
     fileprivate func places(_ request: ListRequest) throws(StoreError) -> [Int] {
         let ranks: (record: String, variant: String, isDescending: Bool) =
             switch request.order {
@@ -198,7 +199,7 @@ extension SQLiteConnection {
         ) { $0.integer(0) }
     }
 
-    /// Returns the entry at a position; nil if it was removed in the meantime or is damaged.
+    /// Returns the entry at a position. Returns nil if it was removed in the meantime or is damaged.
     fileprivate func entry(at place: Int) throws(StoreError) -> ListedEntry? {
         let id = SQLiteValue.integer(place / 2)
         if place % 2 == 0 {

@@ -1,15 +1,15 @@
 extension DiskStore {
-    /// Returns the current purge generation, which must be passed to later stores. A purge in between invalidates the
-    /// stores.
+    /// Returns the current purge generation, which must be passed to later stores. A purge in the meantime invalidates
+    /// these stores.
     package func generationNow() throws(StoreError) -> UInt64 {
         try lookUp { view throws(StoreError) in try view.connection.generation() } ?? 1
     }
 
-    /// The last generation that any process announced, read without the index; 0 if the file cannot be read. While a
-    /// purge commits, it may be ahead of `generationNow()`.
+    /// The last generation that any process announced, or 0 if the file cannot be read. This does not read the index.
+    /// While a purge commits, it may be ahead of `generationNow()`.
     package var generationHint: UInt64? { generationPage.value }
 
-    /// Returns the purges by any process since a generation.
+    /// Returns the purges that any process has made since the given generation.
     package func purges(since generation: UInt64) throws(StoreError) -> PurgeLog {
         let log = try lookUp { view throws(StoreError) in try view.connection.purges(since: generation) }
         let now = log?.mark.rawValue ?? 0
@@ -21,7 +21,7 @@ extension DiskStore {
     /// different source has the same bytes. A body stays if a record of a different source refers to it.
     ///
     /// - Parameters:
-    ///   - digests: further originals known to belong to the source, for which no record exists.
+    ///   - digests: additional originals that are known to belong to the source and for which no record exists.
     ///   - mode: whether to remove the source, to remove only its variants, or to make it stale.
     package func purge(
         source: String, digests: Set<String> = [], mode: PurgeMode = .hard
@@ -29,12 +29,12 @@ extension DiskStore {
         try purge(sources: [source], digests: digests, mode: mode)
     }
 
-    /// Purges several sources, in transactions of 64.
+    /// Purges several sources, in transactions of 64 sources.
     package func purge(
         sources: some Collection<String>, digests: Set<String> = [], mode: PurgeMode = .hard
     ) throws(StoreError) -> PurgeResult {
         var (result, left, partial) = (PurgeResult(), Array(sources)[...], Set<String>())
-        // If space is too short for the complete transaction, smaller transactions remove variants first.
+        // If there is not enough space for the complete transaction, smaller transactions remove variants first.
         while !left.isEmpty {
             let step = try removeSome(digests.union(partial), mode, announces: true) { _, limit in
                 Array(left.prefix(limit))
@@ -64,12 +64,12 @@ extension DiskStore {
             }
             while let step = try removeSome([], mode, announces: false, sources) {
                 result.add(step.removed)
-                // The next string in sort order.
+                // This is the next string in sort order.
                 if let last = step.done.last { from = last + "\0" }
                 yieldToOthers()
             }
         }
-        // Repeat it for entries that other processes have loaded into memory in the meantime.
+        // Record the purge again, for entries that other processes have loaded into memory in the meantime.
         result.mark = PurgeMark(try remember(selection, result.digests))
         shrink()
         return result
@@ -77,10 +77,10 @@ extension DiskStore {
 
     /// Removes everything without needing free space, and invalidates all work in progress. Event counters stay.
     ///
-    /// - Returns: what was removed, without sources and digests.
+    /// - Returns: what was removed. `sources` and `digests` are not set.
     @discardableResult
     package func clear() throws(StoreError) -> PurgeResult {
-        // The space reserve makes room for the new index.
+        // Release the space reserve to make room for the new index.
         _ = files.reserve.giveUp()
         let (held, generation) = try perform { index throws(StoreError) in
             let held = try index.replace()
@@ -98,10 +98,10 @@ extension DiskStore {
         return result
     }
 
-    /// Marks every record for validation before its next use, because purges of this folder may have been missed.
-    /// Invalidates all work in progress.
+    /// Marks every record so that it is validated before its next use, because purges of this folder may have been
+    /// missed. Invalidates all work in progress.
     ///
-    /// - Returns: the generation with which older work became invalid.
+    /// - Returns: the generation. Work that began before this generation is invalid.
     package func doubtAll() throws(StoreError) -> UInt64 {
         // This comes first, so that everything stored from now on is newer.
         let generation = try deleting { transaction, _ throws(StoreError) in try transaction.voidWorkBegun() }
@@ -115,16 +115,16 @@ extension DiskStore {
         return generation
     }
 
-    /// The number of sources removed per transaction.
+    /// The number of sources that are removed per transaction.
     private static let sourcesAtOnce = 64
-    /// The number of variants of one source removed per transaction if space is short.
+    /// The number of variants of one source that are removed per transaction if there is little space.
     private static let variantsWhenShort = 16
 
     /// Removes some sources in one transaction. Returns nil if none are left.
     ///
     /// - Parameters:
-    ///   - more: further originals of these sources.
-    ///   - announces: whether to record the purge by its names once all entries of the source are removed.
+    ///   - more: additional originals of these sources.
+    ///   - announces: whether to record the purge by name once all entries of a source have been removed.
     ///   - sources: returns the sources to remove, given their maximum number.
     /// - Returns: the removed entries, the number of sources that had entries, and the sources that have no entries
     ///   now.
@@ -165,7 +165,7 @@ extension DiskStore {
             if announces, !done.isEmpty {
                 let generation = try transaction.nextGeneration()
                 removed.mark = PurgeMark(generation)
-                // An original that stays does not invalidate work that uses it.
+                // If the originals stay, work that uses them remains valid.
                 let names = mode == .variantsOnly ? removed.digests : removed.digests.union(done)
                 try transaction.remember(names, generation)
             }
@@ -173,8 +173,8 @@ extension DiskStore {
         }
     }
 
-    /// Starts the next generation with a purge of a selection and digests, or with a purge of everything if there are
-    /// too many.
+    /// Starts the next generation with a purge of a selection and digests. If there are too many digests, it is a purge
+    /// of everything.
     private func remember(_ selection: SourceSelection, _ digests: Set<String>) throws(StoreError) -> UInt64 {
         try deleting { transaction, _ throws(StoreError) in
             if digests.count > PurgeLog.limit { return try transaction.voidWorkBegun() }
@@ -243,7 +243,7 @@ extension IndexTransaction {
     /// - Parameters:
     ///   - limit: the maximum number of variants to remove. The call stops when it is reached.
     ///   - keepsOriginals: whether to remove only variants.
-    /// - Returns: every digest that the source has had, and whether all its entries are removed.
+    /// - Returns: every digest that the source has had, and whether all of its entries have been removed.
     fileprivate func remove(
         _ source: String, _ more: Set<String> = [], variants limit: Int, keepsOriginals: Bool
     ) throws(StoreError) -> (digests: Set<String>, isWhole: Bool) {
@@ -280,10 +280,10 @@ extension IndexTransaction {
         ) { $0.integer(0) }.count
     }
 
-    /// Marks records for validation.
+    /// Marks records so that they are validated before their next use.
     ///
-    /// - Parameter row: the last record marked before.
-    /// - Returns: the last record marked by this call; nil if there are no more.
+    /// - Parameter row: the last record that an earlier call marked.
+    /// - Returns: the last record that this call marked, or nil if there are no more records.
     fileprivate func doubt(after row: Int, limit: Int) throws(StoreError) -> Int? {
         try connection.rows(
             """

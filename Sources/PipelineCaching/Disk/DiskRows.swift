@@ -3,7 +3,7 @@ import HTTPCaching
 /// A row of `records`. Look-ups, listings and transactions share the row types and queries in this file.
 struct RecordRow {
     var id: Int
-    /// The listed original; nil if the row is damaged.
+    /// The listed original, or nil if the row is damaged.
     var listed: ListedOriginal?
 
     /// The columns that `init` reads.
@@ -49,7 +49,7 @@ struct RecordRow {
 
 struct VariantRow {
     var id: Int
-    /// The listed variant; nil if the row is damaged.
+    /// The listed variant, or nil if the row is damaged.
     var listed: ListedVariant?
 
     /// The columns that `init` reads.
@@ -69,7 +69,7 @@ struct VariantRow {
 }
 
 extension SQLiteRow {
-    /// Returns the generation in a column. An out-of-range value is damage and reads as 0.
+    /// Returns the generation in a column, or 0 if the value is out of range and therefore damaged.
     func generation(_ column: Int32) -> UInt64 {
         let value = UInt64(max(0, integer(column)))
         return value < DiskIndex.generationLimit ? value : 0
@@ -114,7 +114,7 @@ extension SQLiteConnection {
         + StoreCounters.events.enumerated().map { "\($1.column) = \($1.column) + ?\($0 + 3)" }.joined(separator: ", ")
         + " WHERE name = ?1"
 
-    /// Returns the counters of the tiers, without the counts in memory.
+    /// Returns the stored counters of the tiers, without the counts that are still in memory.
     func counters() throws(StoreError) -> PerTier<StoreCounters> {
         let rows = try rows(Self.countersOfTiers) { row in
             var counters = StoreCounters()

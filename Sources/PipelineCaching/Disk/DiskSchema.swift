@@ -1,13 +1,13 @@
 /// The tables of the index (docs/entry-format.md describes every column).
 enum DiskSchema {
     /// The version of the schema, incremented with every change to a table. An index with a higher version is refused.
-    /// An index with version 1 is upgraded, an index from before it is set aside.
+    /// An index with version 1 is upgraded, and an index that was created before version 1 is set aside.
     static let version = 2
     /// The `application_id` of our indexes, "ImPc".
     static let applicationID = 0x496D_5063
-    /// The `application_id` of indexes from before version 1, "IMPC". They are set aside.
+    /// The `application_id` of indexes that were created before version 1, "IMPC". They are set aside.
     static let formerApplicationID = 0x494D_5043
-    /// Files that belonged to an index from before version 1. They are deleted when the index is set aside.
+    /// Files that belonged to an index that was created before version 1. They are deleted when the index is set aside.
     static let formerFiles = [
         "bodies.pack", "holders", "uses", "ghosts.originals", "ghosts.variants", "ghosts.records",
     ]
@@ -111,9 +111,9 @@ enum DiskTable: String, CaseIterable {
     /// The bytes charged for a record in addition to its strings, and the minimum charge for an entry with a body.
     static let overhead = 512
 
-    /// Returns the bytes charged for an entry with a body. This is the size of the body, so that budgets mean bodies
-    /// and the policy compares sizes. Rows and indexes are not counted, but without a minimum charge they alone could
-    /// fill a disk.
+    /// Returns the bytes charged for an entry with a body. This is the size of the body, so that budgets limit the size
+    /// of bodies and the policy compares them. Rows and indexes are not charged, but without a minimum charge they
+    /// could fill a disk.
     static func charge(body bytes: Int) -> Int { max(bytes, overhead) }
 
     /// The tier's number in `ghosts`.
@@ -136,7 +136,7 @@ enum DiskTable: String, CaseIterable {
         /// Selects one row with the same columns.
         let row: String
         let delete: String
-        /// Moves a row in its queue.
+        /// Changes a row's position in its queue.
         let requeue: String
         /// Adds accesses to a row.
         let access: String

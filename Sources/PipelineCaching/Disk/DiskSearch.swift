@@ -1,17 +1,17 @@
 import PipelineSupport
 
-/// The position of a search through a folder. The search covers the entries stored before it began.
+/// The position of a search through a folder. The search covers the entries that were stored before it began.
 struct FolderSearch: Sendable {
     struct Piece: Sendable {
         var found: Set<ByteString>
         var next: FolderSearch
     }
 
-    /// The number of rows read at once, on a thread that look-ups use too.
+    /// The number of rows that are read at a time. The search runs on a thread that look-ups also use.
     static let rowsAtOnce = 1_000
 
     fileprivate var row = 0
-    /// The last row to read; nil until it is known.
+    /// The last row to read, or nil until it is known.
     fileprivate var lastRow: Int?
     /// The first name to read.
     fileprivate var name = ""
@@ -21,7 +21,7 @@ struct FolderSearch: Sendable {
 extension DiskStore {
     /// Returns the sources in the next piece of the table of records.
     ///
-    /// - Parameter texts: strings to search for. Records without any of these strings in their header fields are not
+    /// - Parameter texts: strings to search for. Records whose header fields contain none of these strings are not
     ///   decoded.
     func sources(
         in place: FolderSearch, containing texts: [String], where matches: (OriginalRecord) -> Bool
@@ -81,7 +81,7 @@ extension DiskStore {
         }
         guard let names, let last = names.last else { return FolderSearch.Piece(found: [], next: place.ended) }
         var next = place
-        // The next string in sort order.
+        // This is the next string in sort order.
         next.name = last + "\0"
         return FolderSearch.Piece(found: Set(names.filter(matches).map(ByteString.init)), next: next)
     }

@@ -4,7 +4,8 @@ extension DiskStore {
     /// Records that a look-up found stale records.
     package func noteStale() { notes.note(.records) { $0.stale += 1 } }
 
-    /// Returns the records of a source, newest first: one for each selection that its `Vary` has led to.
+    /// Returns the records of a source, newest first. There is one record for each selection that the source's `Vary`
+    /// has led to.
     package func records(source: String) throws(StoreError) -> [OriginalRecord] {
         let found = try lookUp(missing: .records) { view throws(StoreError) -> [OriginalRecord]? in
             var records: [OriginalRecord] = []
@@ -27,7 +28,7 @@ extension DiskStore {
     /// Stores a record and its body, replacing the record with the same source and selecting fields.
     ///
     /// - Parameters:
-    ///   - body: the bytes with the digest `record.digest`; nil if they should not be stored. A body larger than the
+    ///   - body: the bytes with the digest `record.digest`, or nil to store only the record. A body larger than the
     ///     budget is refused and counted, and only the record is stored.
     ///   - generation: `generationNow()` when the work began.
     /// - Returns: false if the source or the digest was purged in the meantime, or if the record was refused.
@@ -38,7 +39,7 @@ extension DiskStore {
         try storeOriginal(record, content: body.map(EntryBody.bytes), generation: generation)
     }
 
-    /// Stores an original with a body that may be a file. A file is never read into memory completely.
+    /// Stores an original with a body that may be a file. A file is never completely read into memory.
     package func storeOriginal(
         _ record: OriginalRecord, content body: EntryBody?, generation: UInt64
     ) throws(StoreError) -> Bool {
@@ -73,14 +74,14 @@ extension DiskStore {
         }
     }
 
-    /// Returns the bytes of an original; nil if they are not stored or were damaged.
+    /// Returns the bytes of an original. Returns nil if they are not stored or were damaged.
     package func originalBody(digest: String) throws(StoreError) -> [UInt8]? {
         guard case .bytes(let bytes)? = try originalBody(digest: digest, longest: .max) else { return nil }
         return bytes
     }
 
     /// Returns the body of an original like the function above, except that a body longer than `longest` bytes is
-    /// returned as an open file. The file is verified and not read into memory.
+    /// returned as an open file. The file is verified but not read into memory.
     package func originalBody(digest: String, longest: Int) throws(StoreError) -> EntryBody? {
         guard let key = DigestKey(digest) else { return nil }
         let found = try found(in: .originals, longest: longest) {

@@ -12,8 +12,8 @@ extension DiskStore {
     /// The maximum number of eviction steps per store. The next store continues.
     private static let stepsForNewcomer = 16
 
-    /// Returns the free space of the file system and how much of it the store must leave, in bytes; nil if `statvfs`
-    /// fails.
+    /// Returns the free space of the file system and how much of it the store must leave free, in bytes. Returns nil if
+    /// `statvfs` fails.
     package func freeSpace() -> (free: Int, floor: Int)? {
         space(folder).map { ($0.free, configuration.freeSpace ?? $0.ordinaryFloor) }
     }
@@ -37,8 +37,8 @@ extension DiskStore {
     }
 
     /// The amount of free space above the floor, in bytes, that is assumed to last for `ampleLifetime` nanoseconds. It
-    /// is more than is ever written in that time. Meanwhile, bodies of at most `smallBytes` are stored without a call
-    /// to `statvfs`, which would add a tenth to the cost of storing them.
+    /// is more than can be written in that time. Meanwhile, bodies of at most `smallBytes` are stored without a call to
+    /// `statvfs`, which would add a tenth to the cost of storing them.
     private static let ampleBytes = 1_000_000_000
     private static let ampleLifetime: UInt64 = 50_000_000
     private static let smallBytes = 1 << 20
@@ -69,15 +69,15 @@ extension DiskStore {
 
     private func refusal(_ message: String) -> StoreError { StoreError(.full, message, path: folder) }
 
-    /// Changes the budgets for bodies, and evicts what exceeds them.
+    /// Changes the budgets for bodies, and evicts entries that exceed them.
     func resize(originals: Int, variants: Int) throws(StoreError) {
         budgets.set(originals: originals, variants: variants)
         broughtDown.withLock { $0.removeAll() }
         for tier in [DiskTable.originals, .variants] { try stepDown(tier) }
     }
 
-    /// Evicts what exceeds a lowered budget, once after opening. This happens in steps, not in the transaction that
-    /// stores a new entry.
+    /// Evicts entries that exceed a lowered budget, once after opening. This happens in steps, not in the transaction
+    /// that stores a new entry.
     private func stepDown(_ tier: DiskTable) throws(StoreError) {
         for tier in tier == .originals ? [DiskTable.originals, .records] : [tier] where takesDown(tier) {
             var hasEvicted = false
@@ -98,7 +98,7 @@ extension DiskStore {
 
     // MARK: Deleting
 
-    /// The number of entries deleted per transaction, so that other processes can write in between.
+    /// The number of entries that are deleted per transaction, so that other processes can write in between.
     static let step = 512
 
     /// Runs a transaction that only deletes. If the file system has no room for its part of the WAL, releases the space
@@ -108,7 +108,7 @@ extension DiskStore {
     func deleting<Result: Sendable>(
         atMost limit: Int = step, _ body: (IndexTransaction, _ limit: Int) throws(StoreError) -> Result
     ) throws(StoreError) -> Result {
-        // This limit applies if there is hardly any room for the WAL.
+        // This limit applies if there is very little room for the WAL.
         let less = max(1, limit / 32)
         for attempt in 0...2 {
             do throws(StoreError) {
@@ -117,7 +117,7 @@ extension DiskStore {
                         try body(transaction, attempt == 0 ? limit : less)
                     }
                 }
-                // The rest of the space reserve is kept for deletions.
+                // The rest of the space reserve is kept for other deletions.
                 if files.reserve.isFilled { returnPages(completely: false) }
                 return result
             } catch {
@@ -134,7 +134,7 @@ extension DiskStore {
     /// Deletes files that no row refers to any more, returns unused pages of the index to the file system in steps, and
     /// fills the space reserve.
     ///
-    /// - Parameter completely: whether to return even the unused pages that may stay.
+    /// - Parameter completely: whether to return even the unused pages that would be kept otherwise.
     func shrink(completely: Bool = false) {
         while (try? perform { index throws(StoreError) in index.deleteDiscarded() }) == true { yieldToOthers() }
         returnPages(completely: completely)
@@ -148,7 +148,8 @@ extension DiskStore {
     }
 
     /// Returns unused pages of the index to the file system if there are too many. Other processes can write between
-    /// the steps. An error ends the process: the remaining pages are reused, and the next deletion tries again.
+    /// the steps. If an error occurs, the remaining pages stay in the index for reuse, and the next deletion tries
+    /// again.
     private func returnPages(completely: Bool) {
         while (try? perform { index throws(StoreError) in try index.returnPages(completely: completely) }) == true {
             yieldToOthers()

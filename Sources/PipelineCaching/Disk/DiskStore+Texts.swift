@@ -1,7 +1,7 @@
 /// Strings in the index, such as a fleet's position in its stream of purges. If the index loses its last transactions
 /// in a power failure, purges and position are lost together.
 extension DiskStore {
-    /// Returns all strings by name, and whether any record is stored.
+    /// Returns all strings, indexed by name, and whether any record is stored.
     package func texts() throws(StoreError) -> (byName: [String: String], holdsRecords: Bool) {
         try perform { index throws(StoreError) in
             let row = try index.connection.first("SELECT 1 FROM records LIMIT 1") { $0.integer(0) }
@@ -9,7 +9,7 @@ extension DiskStore {
         }
     }
 
-    /// Stores strings after earlier purges have been applied. Removes each string with a new value of nil.
+    /// Stores strings after earlier purges have been applied. If a value is nil, removes the string.
     package func store(texts: [String: String?]) throws(StoreError) {
         try deleting { transaction, _ throws(StoreError) in
             for (name, text) in texts { try transaction.connection.store(text, named: name) }

@@ -1,5 +1,5 @@
 extension DiskStore {
-    /// Returns a variant with its body; nil if it is not stored or was damaged.
+    /// Returns a variant with its body. Returns nil if it is not stored or was damaged.
     package func variant(key: String, of original: String) throws(StoreError) -> (entry: VariantEntry, body: [UInt8])? {
         guard let digits = DigestKey(key), let original = DigestKey(original) else {
             notes.note(.variants) { $0.misses += 1 }
@@ -31,7 +31,7 @@ extension DiskStore {
         ON bodies.id = body AND bodies.digest = variants.digest WHERE \(DiskSchema.equal("key", "?1")) AND original = ?2
         """
 
-    /// Returns a variant without its body, which may turn out to be damaged. Counts no access.
+    /// Returns a variant without its body. The body may turn out to be damaged. Does not count an access.
     func variantEntry(key: String, of original: String) throws(StoreError) -> VariantEntry? {
         guard let digits = DigestKey(key), let original = DigestKey(original) else { return nil }
         return try lookUp { view throws(StoreError) in
@@ -50,8 +50,8 @@ extension DiskStore {
     ///   - generation: `generationNow()` when the work began.
     ///   - source: the source of the variant's original, so that a purge of that source finds the variant even if the
     ///     source's record has changed in the meantime.
-    /// - Returns: false if the variant is larger than the budget, if the policy values all stored entries more, or if
-    ///   the original or source was purged in the meantime.
+    /// - Returns: false if the variant is larger than the budget, if every stored entry is worth more to the policy, or
+    ///   if the original or source was purged in the meantime.
     @discardableResult
     package func storeVariant(
         _ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String? = nil

@@ -32,7 +32,7 @@ package final class DiskStore: Sendable {
     /// database.
     package var rebuilds: Int { notes.rebuilds.load(ordering: .relaxed) }
 
-    /// A warning to log once: the stored entries are lost. nil if they are not.
+    /// A warning to log once if the stored entries are lost. Otherwise nil.
     var notice: String? {
         rebuilds == 0
             ? nil
@@ -62,7 +62,7 @@ package final class DiskStore: Sendable {
 
     deinit { close() }
 
-    /// Returns whether the caller must bring a tier within its budget: true once per tier.
+    /// Returns whether the caller must bring a tier within its budget. Returns true only once per tier.
     func takesDown(_ tier: DiskTable) -> Bool { broughtDown.withLock { $0.insert(tier).inserted } }
 
     /// Writes the counters and accesses recorded in memory, and closes the files. Later calls throw `.closed`.
@@ -98,8 +98,8 @@ package final class DiskStore: Sendable {
         }
     }
 
-    /// Runs a look-up on a read connection, so that it does not wait for writers. If that fails, and within `together`,
-    /// runs it on the write connection under the index's lock, which handles damage.
+    /// Runs a look-up on a read connection, so that it does not wait for writers. If that fails, or if this is called
+    /// within `together`, runs the look-up on the write connection under the index's lock, which handles damage.
     ///
     /// - Parameters:
     ///   - tier: the tier for which a miss is counted if nothing is found.
@@ -119,7 +119,7 @@ package final class DiskStore: Sendable {
         return found
     }
 
-    /// Runs the look-up on a read connection. Returns nil if that fails and the caller must take the index's lock.
+    /// Runs the look-up on a read connection. Returns nil if that fails. The caller must then acquire the index's lock.
     private func look<Result: Sendable>(_ body: (IndexView) throws(StoreError) -> Result?) -> Result?? {
         guard let reader = readers.take() else { return nil }
         let view = IndexView(connection: reader.connection, notes: notes, index: nil)
@@ -129,8 +129,8 @@ package final class DiskStore: Sendable {
             if notes.isDue { mergeNotes() }
             return .some(found)
         } catch {
-            // The error is not reported here: the caller repeats the look-up on the write connection, which reports a
-            // lasting error.
+            // The error is not reported here, because the caller repeats the look-up on the write connection, which
+            // reports a lasting error.
             reader.connection.close()
             return nil
         }
@@ -141,9 +141,9 @@ package final class DiskStore: Sendable {
         guard !isMerging.exchange(true, ordering: .acquiring) else { return }
         merger.withLock { threads in
             if threads == nil { threads = OwnedThreads(count: 1) }
-            // The thread does not outlive the store: `close()` joins it.
+            // The thread does not outlive the store, because `close()` joins it.
             threads?.submit { [unowned(unsafe) self] in
-                // The error is not reported here: the next write fails with the same error and reports it.
+                // The error is not reported here, because the next write fails with the same error and reports it.
                 try? flush()
                 isMerging.store(false, ordering: .releasing)
             }
@@ -176,11 +176,11 @@ package final class DiskStore: Sendable {
     }
 
     @TaskLocal private static var batch: Batch?
-    /// The number of bytes that stores in one transaction are assumed to need.
+    /// The number of bytes that the stores in one transaction are assumed to need.
     private static let togetherBytes = 1 << 20
 
-    /// Runs the stores in `body`, on the calling thread, as one transaction: either all of them happen or none. This
-    /// costs about half as much as storing entries one by one.
+    /// Runs the stores in `body`, on the calling thread, as one transaction, in which either all of them succeed or
+    /// none does. This costs about half as much as storing entries one by one.
     ///
     /// Other writers wait until the transaction has committed, so use it for a few small bodies. `body` may run twice
     /// if damage is found.
@@ -204,15 +204,15 @@ package final class DiskStore: Sendable {
     struct Located: Sendable {
         var row: Int
         var digest: DigestKey
-        /// The milliseconds that a hit saves.
+        /// The time that a hit saves, in milliseconds.
         var cost: Double
         var body: IndexTransaction.StoredBody
-        /// The body; nil if it is a file.
+        /// The body, or nil if it is a file.
         var bytes: [UInt8]?
     }
 
-    /// Returns the entry that `look` finds in a tier, with its body; nil if `look` finds no entry or a damaged entry,
-    /// which is removed. The body is checked without holding the lock. Counts a hit or a miss.
+    /// Returns the entry that `look` finds in a tier, with its body. Returns nil if `look` finds no entry, or finds a
+    /// damaged entry, which is removed. The body is checked without holding the lock. Counts a hit or a miss.
     ///
     /// - Parameter longest: the size in bytes of the longest body to read into memory. A longer body is returned as an
     ///   open file.
@@ -262,7 +262,7 @@ package final class DiskStore: Sendable {
         return checksum == body.checksum ? found : nil
     }
 
-    /// Stores a body together with what `insert` writes: both or neither.
+    /// Stores a body together with what `insert` writes. Either both are stored or neither is.
     func storing<Result: Sendable>(
         _ digest: String, _ body: EntryBody?, tier: DiskTable,
         insert: (IndexTransaction, IncomingBody) throws(StoreError) -> Result
@@ -298,7 +298,7 @@ package final class DiskStore: Sendable {
         }
     }
 
-    /// A body to store, with its temporary file, if any.
+    /// A body to store, and its temporary file if it has one.
     final class IncomingBody {
         let key: DigestKey
         let digest: String
@@ -306,7 +306,7 @@ package final class DiskStore: Sendable {
         let checksum: UInt32
         var temporary: String?
 
-        /// Creates an incoming body; returns nil if a file cannot be read.
+        /// Creates an incoming body. Returns nil if a file cannot be read.
         init?(key: DigestKey, digest: String, content: EntryBody?) {
             guard let checksum = content.map({ $0.checksum(of: key) }) ?? 0 else { return nil }
             self.key = key

@@ -3,12 +3,12 @@ import PipelineSupport
 /// A stored variant and the source of its original.
 package struct RecentVariant: Sendable, Hashable {
     package var entry: VariantEntry
-    /// One of the sources that have had the original; nil if no such source is stored any more.
+    /// One of the sources that have had the original, or nil if no such source is stored any more.
     package var source: String?
 }
 
 extension DiskTier {
-    /// Returns the most recently stored variants, newest first. Counts no access.
+    /// Returns the most recently stored variants, newest first. Does not count accesses.
     package func recentVariants(_ count: Int) async throws(StoreError) -> [RecentVariant] {
         try await readers.result { [self] () throws(StoreError) in try store.recentVariants(count) }
     }

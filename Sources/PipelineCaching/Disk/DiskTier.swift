@@ -16,7 +16,7 @@ package final class DiskTier: MarkedTier {
     private let longestInMemory: Int
     /// The generation up to which this process knows the purges.
     private let known: Atomic<UInt64>
-    /// The time until which the process may rely on its knowledge of purges although the folder cannot report them.
+    /// The time until which the process may rely on the purges that it knows although the folder cannot report others.
     private let unknownUntil = Atomic<UInt64>(0)
     private let catching = Mutex<Void>(())
 
@@ -27,8 +27,8 @@ package final class DiskTier: MarkedTier {
         store = try DiskStore(folder: folder, configuration: configuration)
         self.readers = readers
         self.longestInMemory = longestInMemory
-        // Do not use the hint, which may be ahead of what has been committed. If the generation cannot be read, the
-        // first look-up reads it.
+        // Do not use the hint, because it may be ahead of the last commit. If the generation cannot be read, the first
+        // look-up reads it.
         known = Atomic((try? store.generationNow()) ?? 0)
     }
 
@@ -73,7 +73,7 @@ package final class DiskTier: MarkedTier {
         }
     }
 
-    /// Purges on the writer's thread, so that no reader is occupied.
+    /// Purges on the writer's thread, so that the threads for look-ups stay available.
     package func purge(_ selection: EntrySelection) async throws(StoreError) -> PurgeResult {
         try await writer.result { [self] () throws(StoreError) in
             var result = try store.purge(
@@ -127,14 +127,14 @@ package final class DiskTier: MarkedTier {
 
     package func wasPurgedElsewhere(_ selection: EntrySelection) -> Bool { false }
 
-    /// Does nothing: `Tiers` does this together with removing entries from memory.
+    /// Does nothing, because `Tiers` does this together with removing entries from memory.
     package func catchUp() async {}
 
     /// The mark up to which this process knows the purges. Read it before any look-up.
     package var mark: PurgeMark { PurgeMark(known.load(ordering: .acquiring)) }
 
-    /// The number of nanoseconds for which a process relies on its knowledge of purges after the folder could not
-    /// report them.
+    /// The number of nanoseconds for which a process relies on the purges that it knows after the folder could not
+    /// report others.
     private static let unknownLifetime: UInt64 = 100_000_000
 
     /// Whether this process knows all purges by other processes. Does not block.

@@ -1,21 +1,23 @@
 import PipelineSupport
 
-/// The entries to trim: old or unused entries, and then as many more as needed to meet a limit on number or bytes.
+/// The entries to trim. These are old or unused entries, and then as many others as necessary to meet a limit on number
+/// or bytes.
 public struct TrimRequest: Sendable, Hashable {
-    /// The maximum time since an entry was stored. Older entries are removed. The age of an original is counted from
-    /// the last response that carried or confirmed it. nil, the default, sets no bound.
+    /// The maximum time since an entry was stored. Older entries are removed. The age of an original is measured from
+    /// the last response that contained or confirmed it. If nil, which is the default, there is no bound.
     public var olderThan: Duration?
     /// The maximum time since the last access. Entries that have been unused for longer are removed, whatever their
-    /// age. nil, the default, sets no bound.
+    /// age. If nil, which is the default, there is no bound.
     public var unusedFor: Duration?
     /// Limits both bounds to entries of these sources. If no bound is set, all of their entries are removed.
     package var sources = SourceFilter()
     /// The maximum number of entries per tier, whatever their source. The entries with the lowest value to the policy
-    /// are removed first. nil sets no limit.
+    /// are removed first. If nil, there is no limit.
     public var maxEntries: Int?
-    /// The maximum number of bytes per tier, with the same order of removal. nil sets no limit.
+    /// The maximum number of bytes per tier. Entries are removed in the same order as for `maxEntries`. If nil, there
+    /// is no limit.
     public var maxBytes: Int?
-    /// The tiers to trim. Default: both.
+    /// The tiers to trim. Defaults to both.
     public var tiers = Set(EntryTier.allCases)
 
     /// Creates a request that removes nothing until a bound or limit is set.
@@ -98,7 +100,8 @@ extension EntryTier {
 }
 
 extension TrimRequest {
-    /// Returns the SQL condition for entries to remove whatever the tier contains; nil if no such condition is set.
+    /// Returns the SQL condition for entries that are removed regardless of the limits on number and bytes. Returns nil
+    /// if there is no such condition.
     fileprivate func condition(_ tier: EntryTier) -> (sql: String, values: [SQLiteValue])? {
         let bounds = bounds(tier, first: 1)
         let filter = sources.condition("source", first: 1 + (bounds?.values.count ?? 0))

@@ -18,7 +18,7 @@ package struct VerifyReport: Sendable, Hashable {
     /// The number of bodies that were read and compared with their checksums.
     package var bodiesChecked = 0
     package fileprivate(set) var faults: [Fault: Int] = [:]
-    /// Whether the database is damaged, or its rows contradict each other. A repair starts an empty database.
+    /// Whether the database is damaged, or its rows contradict each other. A repair creates an empty database.
     package fileprivate(set) var isIndexDamaged = false
     /// Whether faults were found and repaired.
     package fileprivate(set) var isRepaired = false
@@ -33,7 +33,7 @@ extension DiskStore {
     /// Reads every body, and compares index and folder in both directions. Locks the index for one body at a time, so
     /// other processes can continue. It also works on a read-only file system.
     ///
-    /// - Parameter repair: whether to remove damaged entries, and to set aside an index that is damaged as a whole.
+    /// - Parameter repair: whether to remove damaged entries, and to set the index aside if it is damaged as a whole.
     /// - Throws: `.unavailable` if `repair` is true and the folder is read-only.
     package func verify(repair: Bool = false) throws(StoreError) -> VerifyReport {
         var report = VerifyReport()
@@ -47,12 +47,12 @@ extension DiskStore {
             let isUnreadable = try index.isUnreadable()
             report.isIndexDamaged = isUnreadable ? true : try index.connection.contradictsItself()
             guard report.isIndexDamaged, repair else { return isUnreadable }
-            // A readable index keeps its counters, and the purges that other tiers have not applied yet.
+            // If the index is readable, keep its counters, and the purges that other tiers have not applied yet.
             if isUnreadable { try index.rebuild() } else { _ = try index.replace() }
             return isUnreadable
         }
         if isUnreadable, !repair { return report }
-        // Leftovers of killed processes are not faults; the next write deletes them anyway.
+        // Leftovers of killed processes are not faults, because the next write deletes them anyway.
         try perform { index throws(StoreError) in
             _ = try index.connection
             index.reclaim()
@@ -90,7 +90,8 @@ extension DiskStore {
     private func isOrphan(_ digest: String, removes: Bool) throws(StoreError) -> Bool {
         try perform { index throws(StoreError) in
             if try index.connection.isNamed(digest) { return false }
-            // Check again under the write lock: a file that was renamed but is not committed yet is not orphaned.
+            // Check again under the write lock, because a file that was renamed but is not committed yet is not
+            // orphaned.
             return try index.maintain { connection throws(StoreError) in
                 let isOrphan = try !connection.isNamed(digest) && files.isThere(digest)
                 if isOrphan, removes { files.remove(digest) }
@@ -99,7 +100,8 @@ extension DiskStore {
         }
     }
 
-    /// Returns the fault of an entry and the ID of a damaged body; nil if the entry is intact or no longer exists.
+    /// Returns the fault of an entry and the ID of a damaged body. Returns nil if the entry is intact or no longer
+    /// exists.
     private func fault(
         of row: Int, in tier: DiskTable, on connection: SQLiteConnection
     ) throws(StoreError) -> (kind: VerifyReport.Fault, body: Int?)? {
@@ -184,7 +186,7 @@ extension SQLiteConnection {
         return try first("SELECT \(conditions.joined(separator: " OR "))") { $0.integer(0) != 0 } ?? false
     }
 
-    /// Returns the body of a row: nil if the row is missing, `.some(nil)` if it has no body.
+    /// Returns the body of a row. Returns nil if the row is missing, and `.some(nil)` if it has no body.
     fileprivate func located(_ row: Int, of tier: DiskTable) throws(StoreError) -> DiskStore.Located?? {
         let table =
             tier == .originals

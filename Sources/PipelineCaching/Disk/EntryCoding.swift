@@ -1,9 +1,9 @@
 import HTTPCaching
 
-/// Encodes header fields, selecting fields and media details as blobs for the index, in the form of lists of strings.
+/// Encodes header fields, selecting fields and media details as lists of strings, in blobs for the index.
 ///
-/// A blob consists of the number of strings; the length in bytes and the UTF-8 of each string, or `absent` for nil; and
-/// the CRC-32C of all previous bytes. Numbers are 32 bits, little-endian.
+/// A blob begins with the number of strings. Each string follows as its length in bytes and its UTF-8, or as `absent`
+/// if it is nil. The CRC-32C of all previous bytes is at the end. Numbers have 32 bits and are little-endian.
 enum EntryCoding {
     private static let absent = UInt32.max
 
@@ -15,20 +15,20 @@ enum EntryCoding {
         encode(selecting.sorted { $0.key < $1.key }.flatMap { [$0.key, $0.value] })
     }
 
-    /// Encodes the numbers of a media description that have no columns, in decimal digits.
+    /// Encodes those numbers of a media description that have no columns, as decimal digits.
     static func encode(_ details: [Int]) -> [UInt8] { encode(details.map { "\($0)" }) }
 
-    /// Decodes header fields; nil if the blob is damaged.
+    /// Decodes header fields. Returns nil if the blob is damaged.
     static func fields(_ blob: [UInt8]) -> [HeaderField]? {
         pairs(blob)?.map { HeaderField($0.name, $0.value ?? "") }
     }
 
-    /// Decodes selecting fields; nil if the blob is damaged.
+    /// Decodes selecting fields. Returns nil if the blob is damaged.
     static func selecting(_ blob: [UInt8]) -> [String: String?]? {
         pairs(blob).map { Dictionary($0.map { ($0.name, $0.value) }) { first, _ in first } }
     }
 
-    /// Decodes media details; nil if the blob is damaged.
+    /// Decodes media details. Returns nil if the blob is damaged.
     static func details(_ blob: [UInt8]) -> [Int]? { texts(blob)?.map { $0.flatMap { Int($0) } ?? 0 } }
 
     /// Encodes arbitrary strings, in order.
@@ -49,7 +49,7 @@ enum EntryCoding {
         return stride(from: 0, to: texts.count, by: 2).map { (texts[$0] ?? "", texts[$0 + 1]) }
     }
 
-    /// Decodes strings; nil if the blob is damaged.
+    /// Decodes strings. Returns nil if the blob is damaged.
     static func texts(_ blob: [UInt8]) -> [String?]? {
         var rest = blob[...]
         func number() -> UInt32? {

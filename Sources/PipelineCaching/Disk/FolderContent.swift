@@ -13,7 +13,8 @@ package enum FolderContent: Sendable, Hashable {
     case unfinished
     /// A cache, which may contain other files as well.
     case cache
-    /// A folder that is not a cache, because it contains at least this file. Its name may be a name that a cache uses.
+    /// A folder that is not a cache, because it contains at least this file. The file may have the name of a file of a
+    /// cache.
     case foreign(String)
 
     /// The files that a cache has before its tables exist.
@@ -56,7 +57,7 @@ package enum FolderContent: Sendable, Hashable {
             var info = stat()
             return own.contains(name) && lstat("\(folder)/\(name)", &info) == 0 ? Int(info.st_size) : nil
         }
-        // Every cache has these files from its creation. One of them may have been lost since then, and one alone
+        // Every cache has these files from its creation. One of them may have been lost since then, and a single one
         // proves nothing.
         let isLocked = size("rebuild.lock") == 0
         let hasGeneration = size("generation") == GenerationPage.length
@@ -79,8 +80,8 @@ package enum FolderContent: Sendable, Hashable {
         return application == DiskSchema.applicationID || application == DiskSchema.formerApplicationID
     }
 
-    /// Returns whether a name belongs to a cache. A folder in place of a file, or a file in place of a folder, does
-    /// not.
+    /// Returns whether a name belongs to a cache. A folder with the name of a file, or a file with the name of a
+    /// folder, does not.
     private static func isOwn(_ name: String, in folder: String) -> Bool {
         let isFile = files.contains(name)
         guard isFile || folders.contains(name) else { return false }

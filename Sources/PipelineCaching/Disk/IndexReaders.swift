@@ -5,7 +5,7 @@ import Synchronization
 struct IndexView {
     let connection: SQLiteConnection
     let notes: LookupNotes
-    /// The index, which can remove damaged rows; nil on a read connection.
+    /// The index, which can remove damaged rows, or nil on a read connection.
     let index: DiskIndex?
     /// Removes a damaged row and counts it.
     ///
@@ -31,7 +31,7 @@ final class IndexReaders: Sendable {
         var isClosed = false
     }
 
-    /// The maximum number of idle connections, and the page cache of each in kilobytes.
+    /// The maximum number of idle connections, and the size of the page cache of each connection in kilobytes.
     private static let (most, cachedKilobytes) = (8, 4096)
     private let path: String
     private let state = Mutex(State())
@@ -40,7 +40,8 @@ final class IndexReaders: Sendable {
 
     deinit { close() }
 
-    /// Returns a connection to the database file that is now at `path`; nil if it cannot be opened, or after `close()`.
+    /// Returns a connection to the database file that is now at `path`. Returns nil if it cannot be opened, or after
+    /// `close()`.
     func take() -> Reader? {
         var info = stat()
         guard lstat(path, &info) == 0, info.st_mode & S_IFMT == S_IFREG else { return nil }
@@ -60,7 +61,7 @@ final class IndexReaders: Sendable {
     }
 
     private func open(_ inode: UInt64) -> Reader? {
-        // The error is not reported: the caller falls back to the write connection, which reports it.
+        // The error is not reported, because the caller falls back to the write connection, which reports it.
         guard let connection = try? SQLiteConnection(reading: path) else { return nil }
         var info = stat()
         guard (try? connection.isOurs(cachedKilobytes: Self.cachedKilobytes)) == true, lstat(path, &info) == 0,

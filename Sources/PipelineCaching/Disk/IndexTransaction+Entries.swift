@@ -5,7 +5,7 @@ extension IndexTransaction {
     // MARK: Inserting
 
     /// Stores a record, replacing the record with the same source and selection. A body that only the replaced record
-    /// refers to is removed, unless the digest is the same.
+    /// refers to is removed, unless the new record has the same digest.
     ///
     /// - Returns: whether the record is stored now.
     func replace(_ record: OriginalRecord) throws(StoreError) -> Bool {
@@ -26,7 +26,7 @@ extension IndexTransaction {
             accesses = former.accesses + (index.notes.takeAccess(.records, row: former.id)?.count ?? 0)
         }
         let size = DiskTable.overhead + record.source.utf8.count + fields.count + selecting.count
-        // Without its record, a body and its validators are useless, so losing a record costs as much as a fetch.
+        // A body and its validators are useless without a record, so losing a record costs as much as a fetch.
         let place = try admit(
             .records, GhostKey(text: record.source, selecting: selecting), size: size, cost: 30, accesses: accesses)
         var isKept = false
@@ -55,15 +55,15 @@ extension IndexTransaction {
                 ])
             let row = connection.lastInsertedRow
             try link(record.source, digest)
-            // The record itself is removed if its response is older than all kept responses.
+            // The record itself is removed if its response is older than all responses that are kept.
             isKept = try !removeOldSelections(of: record.source).contains(row)
         }
         if let former = former?.digest, former != digest || place == nil { try removeUnrecorded(former) }
         return isKept
     }
 
-    /// Removes all but the most recent selections of a source. Otherwise, an origin with a broad `Vary` could fill the
-    /// tier.
+    /// Removes all but the most recent selections of a source, because an origin with a broad `Vary` could otherwise
+    /// fill the tier.
     ///
     /// - Returns: the removed rows.
     private func removeOldSelections(of source: String) throws(StoreError) -> [Int] {
@@ -112,7 +112,7 @@ extension IndexTransaction {
 
     /// Adds a variant.
     ///
-    /// - Parameter source: a source to link with the original, if any.
+    /// - Parameter source: a source to link with the original, or nil if there is none.
     /// - Returns: whether the variant was stored.
     func addVariant(
         _ entry: VariantEntry, _ bytes: [UInt8], _ incoming: DiskStore.IncomingBody, source: String?
@@ -165,7 +165,7 @@ extension IndexTransaction {
         let key: GhostKey?
         /// The ID of the body of an original or a variant.
         let body: Int?
-        /// The original that a record or a variant belongs to; nil if its column is damaged.
+        /// The original that a record or a variant belongs to, or nil if its column is damaged.
         let original: DigestKey?
 
         /// Reads a row of `DiskTable.Statements.front` or `row`.
@@ -192,7 +192,7 @@ extension IndexTransaction {
         }
     }
 
-    /// Removes a row if it exists, together with its body, its bytes in the budget and unneeded links.
+    /// Removes a row if it exists, together with its body and unneeded links, and subtracts its bytes from the sums.
     func removeRow(_ tier: DiskTable, _ id: Int) throws(StoreError) {
         if let found = try connection.first(
             tier.sql.row, .integer(id), read: { Leaving(tier, $0) })

@@ -35,8 +35,8 @@ extension IndexTransaction {
     /// - Parameters:
     ///   - key: identifies the entry after its eviction.
     ///   - accesses: the access count of the entry that it replaces.
-    /// - Returns: nil if the entry is larger than the complete budget, which counts as refused, or if all other entries
-    ///   are worth more, which counts as inserted and evicted.
+    /// - Returns: nil if the entry is larger than the complete budget (this counts as refused), or if all other entries
+    ///   are worth more (this counts as inserted and evicted).
     func admit(
         _ tier: DiskTable, _ key: GhostKey, size: Int, cost: Double, accesses: Int = 0
     ) throws(StoreError) -> QueuePlace? {
@@ -77,7 +77,8 @@ extension IndexTransaction {
         return limit
     }
 
-    /// Evicts the entry at the front of the queue. An entry that was accessed since it was queued moves back first.
+    /// Evicts the entry at the front of the queue. Before that, an entry at the front that was accessed since it was
+    /// queued moves back.
     ///
     /// - Returns: false if no entry has this priority or a lower one.
     private func evictOne(_ tier: DiskTable, upTo limit: Double) throws(StoreError) -> Bool {
@@ -104,8 +105,8 @@ extension IndexTransaction {
         }
     }
 
-    /// Recomputes a tier's sums from its rows, once per tier after opening, because wrong sums could refuse every new
-    /// entry.
+    /// Recomputes a tier's sums from its rows, once per tier after opening, because wrong sums could cause every new
+    /// entry to be refused.
     private func recount(_ tier: DiskTable) throws(StoreError) {
         guard index.recounted.insert(tier).inserted else { return }
         let sums = try connection.first("SELECT count(*), total(size) FROM \(tier.rawValue)") {
@@ -147,7 +148,7 @@ extension IndexTransaction {
     private static let ghostStep = 64
 
     /// Deletes expired ghost entries in the next part of the hash range. A part contains about `ghostStep` valid
-    /// entries. The table therefore contains at most twice as many rows as valid entries, and a deletion touches
+    /// entries. The table therefore contains at most two rows for each valid entry, and a deletion touches only
     /// adjacent rows.
     private func deleteGhosts(_ tier: DiskTable) throws(StoreError) {
         let state = tiers[tier]

@@ -25,7 +25,7 @@ final class IndexTransaction {
         policies = index.policies
     }
 
-    /// Reads the state of the tiers, which other processes change too.
+    /// Reads the state of the tiers, because other processes change it too.
     func begin() throws(StoreError) {
         let rows = try connection.rows(
             """
@@ -65,7 +65,7 @@ final class IndexTransaction {
                 """, .text(tier.rawValue), .integer(state.entries), .integer(state.bytes), .real(policies[tier].clock),
                 .integer(state.ghostSerial), .integer(state.ghostFloor))
         }
-        // Announce it before the commit: a process that reads the new number finds the purge, or waits for it.
+        // Announce it before the commit, so that a process that reads the new number finds the purge or waits for it.
         if hasPurged { try index.announce(try connection.generation()) }
     }
 
@@ -77,7 +77,7 @@ final class IndexTransaction {
 
     // MARK: Generations
 
-    /// Starts the next generation. The caller purges within this transaction.
+    /// Starts the next generation. The caller must perform the purge within this transaction.
     func nextGeneration() throws(StoreError) -> UInt64 {
         let next = try connection.generation() + 1
         try connection.run("UPDATE state SET value = ?1 WHERE name = 'generation'", .integer(Int(next)))
@@ -85,7 +85,7 @@ final class IndexTransaction {
         return next
     }
 
-    /// Starts the next generation and invalidates all earlier work, under any name.
+    /// Starts the next generation and invalidates all earlier work, whatever its name.
     func voidWorkBegun() throws(StoreError) -> UInt64 {
         let generation = try nextGeneration()
         try raiseFloor(to: generation)
@@ -99,7 +99,7 @@ final class IndexTransaction {
 
     /// Returns whether work that began at `generation` may still store entries under these names.
     ///
-    /// - Parameter source: one of the names; nil if it is unknown. In that case, any purge by selection counts.
+    /// - Parameter source: one of the names, or nil if it is unknown. In that case, any purge by selection counts.
     func mayStore(_ names: [String], source: String?, generation: UInt64) throws(StoreError) -> Bool {
         guard generation >= floor else { return false }
         if generation >= lastPurge { return true }
@@ -139,7 +139,7 @@ final class IndexTransaction {
     struct StoredBody: Sendable, Equatable {
         var id: Int
         var length: Int
-        /// The CRC-32C over the 32 bytes of its digest and the body, so that it matches no other entry.
+        /// The CRC-32C over the 32 bytes of the digest, followed by the body, so that it matches no other entry.
         var checksum: UInt32
         /// Whether the body is a file instead of a column in its row.
         var isFile: Bool
@@ -203,7 +203,7 @@ final class IndexTransaction {
         incoming.temporary = nil
     }
 
-    /// Decrements the entry count of a body, and removes the body with its last entry.
+    /// Decrements the entry count of a body, and removes the body if no entry is left.
     func release(_ body: Int) throws(StoreError) {
         let found = try connection.first(
             "SELECT entries, digest, data IS NULL FROM bodies WHERE id = ?1", .integer(body)
@@ -229,7 +229,7 @@ final class IndexTransaction {
             (digest: $0.digestKey(0), isFile: $0.integer(1) != 0)
         }
         if let digest = found?.digest, found?.isFile == true { try discard(digest) }
-        // The row stays while entries refer to its ID, which must not be reused for a different body.
+        // The row stays for as long as entries refer to its ID, because the ID must not be reused for a different body.
         try connection.run(
             "UPDATE bodies SET digest = randomblob(32), length = 0, checksum = 0, data = x'' WHERE id = ?1",
             .integer(body))

@@ -26,9 +26,9 @@ final class LookupNotes: Sendable {
     private struct State {
         var counters = PerTier { _ in StoreCounters() }
         var accesses: [Row: Access] = [:]
-        /// Copies of the index's policies after its last transaction, for their clocks.
+        /// Copies of the index's policies after its last transaction. Only their clocks are used.
         var policies = PerTier { _ in GreedyDualSizeFrequency() }
-        /// The time of the oldest note in Unix seconds; 0 if there are no notes.
+        /// The time of the oldest note in Unix seconds, or 0 if there are no notes.
         var since = 0.0
     }
 
@@ -42,7 +42,7 @@ final class LookupNotes: Sendable {
     /// The number of times that a damaged database was set aside. It can be read without the store's lock.
     let rebuilds = Atomic<Int>(0)
 
-    /// - Parameter limit: the number of rows with accesses at which the notes should be stored.
+    /// - Parameter limit: the number of rows with accesses at which the notes are due to be stored.
     init(limit: Int) { self.limit = limit }
 
     /// Whether the notes are numerous or old enough to be stored now.
@@ -77,7 +77,7 @@ final class LookupNotes: Sendable {
 
     // MARK: Storing
 
-    /// Takes the counters, which the beginning transaction stores.
+    /// Takes the counters so that the transaction that is beginning can store them.
     func takeCounters() -> PerTier<StoreCounters> {
         state.withLock { state in
             defer { state.counters = PerTier { _ in StoreCounters() } }
@@ -113,7 +113,7 @@ final class LookupNotes: Sendable {
         }
     }
 
-    /// Takes the accesses of one row, which the current transaction stores or deletes.
+    /// Takes the accesses of one row so that the current transaction can store or delete them.
     func takeAccess(_ tier: DiskTable, row: Int) -> Access? {
         state.withLock { $0.accesses.removeValue(forKey: Row(tier: tier, id: row)) }
     }

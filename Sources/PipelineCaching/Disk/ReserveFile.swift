@@ -34,7 +34,7 @@ struct ReserveFile: Sendable {
         guard file >= 0 else { return errno != ENOSPC && errno != EDQUOT }
         defer { close(file) }
         let cause = posix_fallocate(file, 0, off_t(Self.bytes))
-        // A partial reserve is useless and takes space.
+        // A partial reserve is useless but takes up space.
         if cause == ENOSPC || cause == EDQUOT { ftruncate(file, 0) }
         return cause != ENOSPC && cause != EDQUOT
     }

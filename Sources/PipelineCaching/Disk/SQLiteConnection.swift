@@ -34,17 +34,17 @@ struct SQLiteRow {
         return String(decoding: UnsafeBufferPointer(start: start, count: count), as: UTF8.self)
     }
 
-    /// Returns a digest; empty if the column does not contain a blob of 32 bytes.
+    /// Returns a digest, or an empty string if the column does not contain a blob of 32 bytes.
     func digest(_ column: Int32) -> String { digestKey(column)?.text ?? "" }
 
-    /// Returns a digest; nil if the column does not contain a blob of 32 bytes.
+    /// Returns a digest. Returns nil if the column does not contain a blob of 32 bytes.
     func digestKey(_ column: Int32) -> DigestKey? {
         guard let start = sqlite3_column_blob(statement, column) else { return nil }
         return DigestKey(
             bytes: UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(statement, column))))
     }
 
-    /// Returns a blob; nil for NULL.
+    /// Returns a blob, or nil if the value is NULL.
     func blob(_ column: Int32) -> [UInt8]? {
         if isNull(column) { return nil }
         // Get the pointer first, because the call may convert the value. It is nil for an empty blob.
@@ -64,14 +64,14 @@ final class SQLiteConnection: @unchecked Sendable {
     /// The number of pages in the WAL after the last commit of this connection.
     private let logged = UnsafeMutablePointer<CInt>.allocate(capacity: 1)
 
-    /// Opens or creates the database without reading it. The WAL survives the last close. Otherwise, SQLite would
-    /// delete the WAL by name, and if another process has set this database aside, that name belongs to the WAL of its
-    /// replacement.
+    /// Opens or creates the database without reading it. The WAL is kept when the last connection is closed. Otherwise,
+    /// SQLite would delete the WAL by name, and if another process has set this database aside, that name belongs to
+    /// the WAL of its replacement.
     convenience init(path: String, busyMilliseconds: Int32) throws(StoreError) {
         try self.init(path: path, flags: SQLITE_OPEN_CREATE, busyMilliseconds: busyMilliseconds)
     }
 
-    /// Opens an existing database for reading. Closing does not checkpoint.
+    /// Opens an existing database for reading. Closing it does not checkpoint the WAL.
     convenience init(reading path: String) throws(StoreError) {
         try self.init(path: path, flags: 0, busyMilliseconds: 0)
         keepLog()
@@ -132,8 +132,9 @@ final class SQLiteConnection: @unchecked Sendable {
         }
     }
 
-    /// Returns the 100 bytes of a database's header; nil if the file is not a database. Takes no lock and opens no
-    /// other file. SQLite keeps the descriptor until its locks on the file are released elsewhere in this process.
+    /// Returns the 100 bytes of a database's header. Returns nil if the file is not a database. Does not acquire a lock
+    /// or open other files. SQLite keeps the descriptor until its locks on the file are released elsewhere in this
+    /// process.
     static func header(of path: String) -> [UInt8]? {
         var handle: OpaquePointer?
         defer { sqlite3_close(handle) }
@@ -192,7 +193,7 @@ final class SQLiteConnection: @unchecked Sendable {
         return results
     }
 
-    /// Returns the result of `read` for the first row; nil if there are no rows.
+    /// Returns the result of `read` for the first row. Returns nil if there are no rows.
     func first<Result>(
         _ sql: String, _ values: SQLiteValue..., read: (SQLiteRow) -> Result
     ) throws(StoreError) -> Result? {
@@ -219,10 +220,10 @@ final class SQLiteConnection: @unchecked Sendable {
             }, logged)
     }
 
-    /// The number of pages in the WAL after the last commit, once `countLog()` was called.
+    /// The number of pages in the WAL after the last commit. Valid only after `countLog()` has been called.
     var pagesInLog: Int { Int(logged.pointee) }
 
-    /// Copies the WAL into the database, except for pages that readers still prevent.
+    /// Copies the WAL into the database, except for pages that readers still block.
     ///
     /// - Parameter truncates: whether to truncate the WAL as well. This waits for readers up to the busy timeout.
     /// - Returns: whether all of the WAL was copied.
@@ -239,11 +240,12 @@ final class SQLiteConnection: @unchecked Sendable {
         return copied == length
     }
 
-    /// Sets how long a statement waits for another process, in milliseconds. With 0, it fails at once.
+    /// Sets how long a statement waits for another process, in milliseconds. With 0, the statement fails at once.
     func wait(milliseconds: Int32) { sqlite3_busy_timeout(handle, milliseconds) }
 
-    /// Runs `body` as one write transaction. The write lock is acquired first, so that it need not be upgraded later,
-    /// which could fail. An error rolls the transaction back. On a read-only file, SQLite makes it a read transaction.
+    /// Runs `body` as one write transaction. The write lock is acquired first, because upgrading a read lock later
+    /// could fail. An error rolls the transaction back. If the file is read-only, SQLite uses a read transaction
+    /// instead.
     func write<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
         // Use a cached statement, because parsing it each time would cost as much as a look-up.
         try run("BEGIN IMMEDIATE")
@@ -252,8 +254,8 @@ final class SQLiteConnection: @unchecked Sendable {
             try run("COMMIT")
             return result
         } catch {
-            // Some errors, such as a full disk, have already rolled the transaction back. A second failure would hide
-            // the first.
+            // Some errors, such as a full disk, have already rolled the transaction back. A second error would hide the
+            // first.
             if sqlite3_get_autocommit(handle) == 0 { sqlite3_exec(handle, "ROLLBACK", nil, nil, nil) }
             throw error
         }
@@ -327,7 +329,7 @@ final class SQLiteConnection: @unchecked Sendable {
 
     /// Returns the error for a status.
     ///
-    /// - Parameter number: the value of errno after the call. The caller set it to 0 before the call.
+    /// - Parameter number: the value of errno after the call. The caller must set it to 0 before the call.
     private func failure(_ status: CInt, of number: CInt = 0) -> StoreError {
         guard let handle else { return StoreError(.closed, "the store is closed", path: path) }
         let text = String(cString: sqlite3_errmsg(handle))

@@ -27,7 +27,7 @@ extension SourceFilter {
         }
     }
 
-    /// Returns a condition with values numbered from `first`; nil if every source matches.
+    /// Returns a condition with values numbered from `first`. Returns nil if every source matches.
     func condition(_ column: String, first: Int) -> Condition? {
         var terms: [String] = []
         var values: [SQLiteValue] = []

@@ -1,6 +1,6 @@
 import PipelineSupport
 
-/// A name shared by entries, with its hash, which a search through many shards computes only once.
+/// A name that entries share, with its hash, so that a search through many shards computes the hash only once.
 struct EntryName: Sendable, Hashable {
     private let bytes: ByteString
     private let hash: Int
@@ -16,12 +16,12 @@ struct EntryName: Sendable, Hashable {
     func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 }
 
-/// Stores values by key within a budget of bytes. Decides which values to keep and which to evict, and remembers recent
-/// evictions.
+/// Stores values by key, within a budget in bytes. Decides which values to keep and which to evict, and remembers
+/// recent evictions.
 ///
-/// The index consists of slots with the values, found by key; a queue of the slots in the order of their stored
-/// priority, which an access does not change (`GreedyDualSizeFrequency`); ghost entries; and the slots of each name. It
-/// is not synchronized.
+/// The index stores values in slots, which it finds by key or by name. A queue contains the slots in the order of their
+/// stored priority, which an access does not change (`GreedyDualSizeFrequency`). The index also stores ghost entries.
+/// It is not synchronized.
 struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Slot: Sendable {
         var key: Key
@@ -33,7 +33,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     // These are separate from `slots` because every access reads or changes them.
     private var values: [Value?] = []
     private var entries: [EvictionEntry] = []
-    /// The stamp of each slot's valid element in the queue; 0 if the slot is free.
+    /// The stamp of each slot's valid element in the queue, or 0 if the slot is free.
     private var stamps: [UInt32] = []
     private var free: [UInt32] = []
     private var lastStamp: UInt32 = 0
@@ -42,7 +42,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private var names: [EntryName: Set<UInt32>] = [:]
     private var policy = GreedyDualSizeFrequency()
 
-    /// The maximum number of bytes for all entries. It is never exceeded when a call returns.
+    /// The maximum number of bytes for all entries. The budget is never exceeded when a call returns.
     private(set) var budget: Int
     /// The number of bytes that the entries take.
     private(set) var bytes = 0
@@ -95,8 +95,8 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         }
     }
 
-    /// Inserts a value, replacing the value under the same key but keeping its access count, and evicts what exceeds
-    /// the budget.
+    /// Inserts a value, replacing the value under the same key but keeping its access count, and evicts entries that
+    /// exceed the budget.
     ///
     /// - Parameter name: the name by which `remove(named:)` finds the entry.
     /// - Returns: whether the entry was kept. It is not kept if it is larger than the complete budget, in which case
@@ -143,7 +143,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return true
     }
 
-    /// Removes the entries with this name. Visits no other entries.
+    /// Removes the entries with this name. Does not visit other entries.
     ///
     /// - Returns: the removed values.
     mutating func remove(named name: EntryName) -> [Value] {
@@ -168,7 +168,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return before - count
     }
 
-    /// Changes the budget and evicts what exceeds it.
+    /// Changes the budget and evicts entries that exceed it.
     mutating func resize(to budget: Int) {
         self.budget = max(0, budget)
         while bytes > self.budget, evictOne() != nil {}
@@ -176,9 +176,10 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     // MARK: Evicting
 
-    /// Evicts the entry with the lowest priority. Entries accessed since they were queued move back first.
+    /// Evicts the entry with the lowest priority. Before that, entries at the front that were accessed since they were
+    /// queued move back.
     ///
-    /// - Returns: the entry's slot; nil if there are no entries.
+    /// - Returns: the entry's slot, or nil if there are no entries.
     private mutating func evictOne() -> UInt32? {
         while let front = queue.first {
             let at = Int(front.slot)
@@ -201,7 +202,8 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return nil
     }
 
-    /// Drops stale queue elements once they are more than half of the queue. Their slots were removed or queued again.
+    /// Drops stale queue elements, whose slots were removed or queued again, once they make up more than half of the
+    /// queue.
     private mutating func sweepQueue() {
         guard queue.count > 2 * count + 64 else { return }
         queue.sweep { [stamps] element in stamps[Int(element.slot)] == element.stamp }

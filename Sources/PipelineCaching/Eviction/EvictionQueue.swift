@@ -6,7 +6,7 @@
 /// elements.
 struct EvictionQueue: Sendable {
     struct Element: Sendable {
-        /// The priority when it was last set here. The slot's current priority is never lower.
+        /// The priority that was last set in this queue. The slot's current priority is never lower.
         var priority: Double
         var slot: UInt32
         var stamp: UInt32
@@ -18,7 +18,7 @@ struct EvictionQueue: Sendable {
     var first: Element? { heap.first }
 
     mutating func push(_ element: Element) {
-        // Grow by a quarter, because `append` alone would double the memory.
+        // Grow by a quarter, because `append` would double the memory.
         if heap.count == heap.capacity { heap.reserveCapacity(heap.count + heap.count / 4 + 8) }
         heap.append(element)
         siftUp(heap.count - 1, element)

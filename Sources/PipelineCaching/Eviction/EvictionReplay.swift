@@ -1,4 +1,4 @@
-/// Replays requests, without bodies, against GDSF-P to compute the hits and misses that a budget would give.
+/// Replays requests without bodies, using GDSF-P, to compute the hits and misses that a budget would lead to.
 ///
 /// The queue, ghost entries and budget work as in the memory tier. The replay is single-threaded and stores nothing.
 @_spi(Benchmarks) public struct EvictionReplay: Sendable {

@@ -1,8 +1,8 @@
 /// The size, cost and access count of an entry, which determine its eviction.
 package struct EvictionEntry: Sendable, Hashable {
-    /// The bytes charged for the entry; at least 1.
+    /// The number of bytes charged for the entry, at least 1.
     package var size: Int
-    /// The time that rendering or fetching the entry again would take, in milliseconds; at least 0.
+    /// The time that rendering or fetching the entry again would take, in milliseconds, at least 0.
     package var cost: Double
     /// The access count, which saturates at 255.
     package var uses: UInt8 = 0
@@ -20,14 +20,14 @@ package struct EvictionEntry: Sendable, Hashable {
 /// worth, so small, costly and popular entries stay. The clock is the priority of the last evicted entry. As the clock
 /// advances, entries without further accesses fall behind new entries, however popular they were before.
 ///
-/// - *Probation*: an entry that was accessed once counts half, because most objects are never requested again. An entry
-///   that returns while its key is remembered as evicted counts as accessed twice.
+/// - *Probation*: the worth of an entry that was accessed only once is halved, because most objects are never requested
+///   again. An entry that returns while its key is remembered as evicted counts as accessed twice.
 /// - *Bypass*: a new entry joins the queue before room is made, so it may be the one that is evicted.
 ///
 /// Tiers keep entries in a queue ordered by *stored* priority, lowest first. An access only changes `uses` and `since`,
-/// and does not touch the queue. On eviction, the policy computes the priority of the front entry again. If it has
-/// risen, the policy moves the entry back. Otherwise, it evicts the entry. A hit is therefore O(1) in memory and costs
-/// no index write on disk.
+/// and does not touch the queue. Before an eviction, the policy recomputes the priority of the entry at the front. If
+/// it has risen, the policy moves the entry back. Otherwise, it evicts the entry. A hit is therefore O(1) in memory and
+/// costs no index write on disk.
 ///
 /// References:
 /// - P. Cao, S. Irani: Cost-Aware WWW Proxy Caching Algorithms. USITS 1997 (greedy-dual size: cost ÷ size, and a clock
@@ -35,16 +35,16 @@ package struct EvictionEntry: Sendable, Hashable {
 /// - L. Cherkasova: Improving WWW Proxies Performance with Greedy-Dual-Size-Frequency Caching Policy. HPL-98-69 (access
 ///   counts).
 package struct GreedyDualSizeFrequency: Sendable {
-    /// The priority of the most recently evicted entry; 0 before the first eviction. It never decreases, and is stored
-    /// with the entries if they outlive the process.
+    /// The priority of the most recently evicted entry, or 0 before the first eviction. It never decreases, and is
+    /// stored with the entries if they outlive the process.
     package var clock = 0.0
 
     package init() {}
 
     /// Sets `uses` and `since` of a new entry.
     ///
-    /// - Parameter wasEvicted: whether the entry's key is among the ghost entries: the most recent evictions, as many
-    ///   as a tier remembers.
+    /// - Parameter wasEvicted: whether the entry's key is among the ghost entries, which are the most recent evictions
+    ///   that a tier remembers.
     package func admit(_ entry: inout EvictionEntry, wasEvicted: Bool) {
         entry.uses = wasEvicted ? 2 : 1
         entry.since = clock

@@ -6,7 +6,7 @@ package struct MemoryEntry<Value: Sendable>: Sendable {
 
     init(value: Value, body: [UInt8]) { content = TypedContent(value, body) }
 
-    /// - Parameter content: content with a value of this type, which is the only type in a store.
+    /// - Parameter content: the content. Its value must have this type, which is the only type in a store.
     init(_ content: MemoryContent) { self.content = content }
 
     /// The metadata of the body.

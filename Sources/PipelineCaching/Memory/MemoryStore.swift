@@ -1,14 +1,14 @@
 import PipelineSupport
 import Synchronization
 
-/// Stores entries with their bodies in memory, within a budget of bytes.
+/// Stores entries with their bodies in memory, within a budget in bytes.
 ///
-/// The store is synchronous, and any thread may call it. A call blocks only for the bookkeeping of other calls. Keys
-/// are distributed over shards with separate locks. Each shard enforces its part of the budget, so the store never
+/// The store is synchronous, and any thread may call it. A call blocks only while other calls do their bookkeeping.
+/// Keys are distributed over shards with separate locks. Each shard enforces its part of the budget, so the store never
 /// exceeds the complete budget.
 package final class MemoryStore<Value: Sendable>: Sendable {
-    /// The bytes charged for an entry in addition to its body and key: dictionary slot, queue slot, metadata and its
-    /// strings.
+    /// The bytes charged for an entry in addition to its body and key. They are for a dictionary slot, a queue slot,
+    /// and the metadata with its strings.
     package static var entryOverhead: Int { 512 }
 
     private let shards: [MemoryShard]
@@ -18,8 +18,9 @@ package final class MemoryStore<Value: Sendable>: Sendable {
     private let kinds: PurgeJournal.Kinds
 
     /// - Parameters:
-    ///   - budget: the bytes for bodies, keys and overhead together. 0 stores nothing.
-    ///   - shards: the number of shards, each with a lock. nil uses one shard per 64 MB, 1…16.
+    ///   - budget: the total number of bytes for bodies, keys and overhead. If 0, nothing is stored.
+    ///   - shards: the number of shards, each of which has a lock. If nil, there is one shard per 64 MB, but at least 1
+    ///     and at most 16.
     package convenience init(budget: Int, shards: Int? = nil) {
         self.init(budget: budget, shards: shards, purges: SharedJournal(), of: .all)
     }
@@ -39,8 +40,8 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         MemoryShard.shard(of: key, in: shards).find(key, countsMiss: true).map { MemoryEntry($0) }
     }
 
-    /// Returns the entry under `key`. Counts a hit but not a miss, because the caller then looks up again, which counts
-    /// the miss.
+    /// Returns the entry under `key`. Counts a hit but not a miss. If there is no entry, the caller looks it up again,
+    /// and that look-up counts the miss.
     package func entryIfPresent(for key: String) -> MemoryEntry<Value>? {
         MemoryShard.shard(of: key, in: shards).find(key, countsMiss: false).map { MemoryEntry($0) }
     }
@@ -59,20 +60,22 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         return nil
     }
 
-    /// The purge generation, which must be passed to `insert`. A purge of the entry's names in between invalidates the
-    /// insertion.
+    /// The purge generation, which must be passed to `insert`. A purge of the entry's names in the meantime invalidates
+    /// the insertion.
     package var generation: PurgeMark { purges.mark }
 
-    /// Invalidates insertions of these entries that began before (nil: of all entries).
+    /// Invalidates insertions of these entries that have begun but not finished. If `selection` is nil, invalidates the
+    /// insertions of all entries.
     func void(_ selection: EntrySelection?) { purges.record(selection, kinds) }
 
     /// Inserts an entry, replacing the entry with the same key but keeping its access count, and evicts other entries
-    /// to make room. The new entry itself is evicted if the policy values all others more.
+    /// to make room. The new entry itself is evicted if all others are worth more to the policy.
     ///
     /// - Parameters:
-    ///   - valueBytes: the bytes that the value takes in addition to the body, if it is larger than a few words.
+    ///   - valueBytes: the number of bytes that the value takes in addition to the body. Needed only if the value is
+    ///     larger than a few words.
     ///   - cost: the milliseconds that rendering or fetching the entry again would take.
-    ///   - generation: the value of `generation` when the work began; nil skips the check.
+    ///   - generation: the value of `generation` when the work began, or nil to skip the check.
     ///   - name: the name by which `remove(named:)` finds the entry. Several entries may share a name. If nil, the
     ///     entry is found by its key only.
     ///   - source: the source. A purge of it invalidates the insertion.
@@ -121,7 +124,7 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.remove(ByteString(key)) }
     }
 
-    /// Removes the entries under these keys, and invalidates insertions under them that began before. Returns the
+    /// Removes the entries under these keys, and invalidates insertions under them that have already begun. Returns the
     /// number of removed entries.
     @discardableResult
     package func remove(_ keys: Set<String>) -> Int {
@@ -129,8 +132,8 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         return keys.count { remove($0) }
     }
 
-    /// Removes every entry for which `matches` returns true, and invalidates all insertions that began before. Visits
-    /// all entries.
+    /// Removes every entry for which `matches` returns true, and invalidates all insertions that have already begun.
+    /// Visits all entries.
     @discardableResult
     package func remove(where matches: (_ value: Value) -> Bool) -> Int {
         void(nil)
@@ -139,8 +142,8 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         }
     }
 
-    /// Removes the entries with any of these names, and invalidates insertions under them that began before. Visits no
-    /// other entries.
+    /// Removes the entries with any of these names, and invalidates insertions under them that have already begun. Does
+    /// not visit other entries.
     @discardableResult
     package func remove(named names: Set<String>) -> Int {
         void(EntrySelection(sources: names))
@@ -150,8 +153,8 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         }
     }
 
-    /// Removes the entries with a name in a selection, and invalidates insertions of such sources that began before.
-    /// Visits all names.
+    /// Removes the entries with a name in a selection, and invalidates insertions of such sources that have already
+    /// begun. Visits all names.
     ///
     /// - Returns: the removed entries.
     @discardableResult
@@ -178,13 +181,13 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         }
     }
 
-    /// Removes everything, and invalidates all insertions that began before.
+    /// Removes everything, and invalidates all insertions that have already begun.
     package func removeAll() {
         remove { _ in true }
     }
 
-    /// Evicts the least valuable entries until the others take at most this fraction of the bytes that all entries take
-    /// now. The budget does not change, so the store may grow again.
+    /// Evicts the least valuable entries until the others take up at most this fraction of the bytes that all entries
+    /// take up now. The budget does not change, so the store may grow again.
     @discardableResult
     package func reduce(to share: Double) -> Int {
         shards.reduce(0) { sum, shard in
@@ -198,7 +201,7 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         }
     }
 
-    /// Changes the budget, and evicts what exceeds it.
+    /// Changes the budget, and evicts entries that exceed it.
     func resize(to budget: Int) {
         self.budget.withLock { whole in
             whole = max(0, budget)
@@ -206,7 +209,8 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         }
     }
 
-    /// The sums over all shards. They are read shard by shard, so they are exact only if nothing else runs.
+    /// The sums over all shards. They are read shard by shard, so they are exact only if no other call runs at the same
+    /// time.
     package var counters: StoreCounters {
         var sum = StoreCounters(budget: budget.withLock(\.self))
         for shard in shards {

@@ -4,11 +4,11 @@ import Synchronization
 
 /// The memory tiers. Calls do not block and do not throw, so any thread may make them, including event loops.
 ///
-/// `records` contains the records of each source, and `originals` contains the bodies by digest. Each has a separate
-/// budget. A body also carries a record of each source for which it was stored. If `records` has evicted a source, the
-/// record of that source is read from the body that is named after the source, so a record stays as long as its body.
-/// No other body has a record of that source under its name, and this record is the most recent (RFC 9111 §4). A purge
-/// finds variants by the digest of their original.
+/// `records` contains the records of each source, and `originals` contains the bodies, with their digests as keys. Each
+/// store has a separate budget. A body also carries a record of each source for which it was stored. If `records` has
+/// evicted a source, the record is read from the body that is named after the source, so a record stays available for
+/// as long as its body. Only one body is named after a source, and its record of that source is the most recent one
+/// (RFC 9111 §4). A purge finds variants by the digest of their original.
 package final class MemoryTier: Sendable {
     package let records: MemoryStore<[OriginalRecord]>
     package let originals: MemoryStore<[OriginalRecord]>
@@ -22,8 +22,8 @@ package final class MemoryTier: Sendable {
         variants = MemoryStore(budget: budgets.variants, purges: purges, of: .variants)
     }
 
-    /// Returns an estimate of the milliseconds for fetching an original, for originals without a measurement: 30, plus
-    /// the time at 5 MB per second.
+    /// Returns an estimate of the time for fetching an original, in milliseconds. It is used if the time was not
+    /// measured, and is 30 ms plus the time for the bytes at 5 MB per second.
     private static func fetchEstimate(bytes: Int) -> Double { 30 + Double(bytes) / 5_000 }
 
     /// The cost of every record for the eviction policy, in milliseconds. It is constant, so that only size and access
@@ -32,7 +32,7 @@ package final class MemoryTier: Sendable {
 
     // MARK: Records
 
-    /// Returns the records of a source without counting an access; nil if the source has no records.
+    /// Returns the records of a source without counting an access. Returns nil if the source has no records.
     func peek(source: String) -> [OriginalRecord]? {
         if let found = records.peek(source)?.value { return found }
         let found = originals.first(named: source)?.value.filter { ByteString($0.source) == ByteString(source) }
@@ -43,7 +43,7 @@ package final class MemoryTier: Sendable {
     ///
     /// - Parameter known: the other records, in case they have been evicted since they were looked up.
     func update(_ record: OriginalRecord, known: [OriginalRecord] = [], generation: PurgeMark?) -> Bool {
-        // Two selections of one source may arrive at the same time. Neither may overwrite the other.
+        // Two selections of one source may arrive at the same time, and neither may overwrite the other.
         updating.withLock { _ in
             var all = peek(source: record.source) ?? known
             all.removeAll { $0.selection == record.selection }
@@ -63,7 +63,7 @@ package final class MemoryTier: Sendable {
             name: source, source: source)
     }
 
-    /// Stores a source's most recent record with its body, if memory has the body, and removes the source's records
+    /// Stores a source's most recent record with its body if the body is in memory, and removes the source's records
     /// from other bodies.
     private func accompany(_ record: OriginalRecord) {
         let isOfSource = { @Sendable (held: OriginalRecord) in ByteString(held.source) == ByteString(record.source) }
@@ -75,7 +75,7 @@ package final class MemoryTier: Sendable {
         }
     }
 
-    /// Removes all records of a source, but no bodies, because another tier has a more recent record.
+    /// Removes all records of a source, but no bodies. Called because another tier has a more recent record.
     func removeRecords(of source: String) {
         updating.withLock { _ in
             records.remove(source)
@@ -105,15 +105,15 @@ package final class MemoryTier: Sendable {
         records.max { $0.response.responseTime < $1.response.responseTime }
     }
 
-    /// Returns the memory that a record takes: the record, its strings and their allocation headers, about 64 bytes per
-    /// string in addition to its text.
+    /// Returns the approximate memory of a record with its strings. Each string takes about 64 bytes in addition to its
+    /// text.
     private static func bytes(of record: OriginalRecord) -> Int {
         record.response.fields.reduce(512 + 2 * record.source.utf8.count) { sum, field in
             sum + 128 + field.name.utf8.count + field.value.utf8.count
         }
     }
 
-    /// Returns the records of a source and counts the access; nil if the source has no records.
+    /// Returns the records of a source and counts the access. Returns nil if the source has no records.
     func foundRecords(of source: String) -> [OriginalRecord]? {
         records.entry(for: source)?.value ?? peek(source: source)
     }
@@ -135,8 +135,8 @@ package final class MemoryTier: Sendable {
     /// Stores a body with its record, which is the most recent of its source.
     func keep(_ body: [UInt8], under record: OriginalRecord, generation: PurgeMark) {
         accompany(record)
-        // These are the records of other sources with the same bytes. A source left out here is fetched again after a
-        // purge of the other sources.
+        // These are the records of other sources with the same bytes. If a source is left out here, it is fetched again
+        // after a purge of the other sources.
         let others =
             originals.peek(record.digest)?.value.filter { ByteString($0.source) != ByteString(record.source) } ?? []
         let cost = record.fetchMilliseconds > 0 ? record.fetchMilliseconds : Self.fetchEstimate(bytes: body.count)
@@ -170,7 +170,7 @@ package final class MemoryTier: Sendable {
 
     // MARK: The whole
 
-    /// Removes what a selection covers, and invalidates work in progress on it.
+    /// Removes the entries that a selection covers, and invalidates work in progress on them.
     func purge(_ selection: EntrySelection) -> PurgeResult {
         switch selection.mode {
         case .soft: return makeStale(selection)
@@ -248,7 +248,7 @@ package final class MemoryTier: Sendable {
         return digests
     }
 
-    /// Evicts entries until the tiers take at most this fraction of their current memory.
+    /// Evicts entries until the tiers take up at most this fraction of their current memory.
     ///
     /// - Returns: the number of bytes freed.
     func reduce(to share: Double) -> Int {
@@ -274,7 +274,7 @@ package final class MemoryTier: Sendable {
 
     /// Purges the sources in a selection.
     ///
-    /// - Parameter digests: further originals known to belong to these sources.
+    /// - Parameter digests: additional originals that are known to belong to these sources.
     func purge(_ selection: SourceSelection, digests: Set<String>) -> PurgeResult {
         purging { result in
             result.digests = digests
@@ -286,7 +286,7 @@ package final class MemoryTier: Sendable {
             result.records = removed.count
             result.digests.formUnion(removed.map(\.digest))
             for digest in result.digests {
-                // A body that belongs to a further source stays, without the purged records.
+                // A body that also belongs to a different source stays, but without the purged records.
                 if isShared(digest) {
                     originals.update(digest) { $0.removeAll { selection.contains($0.source) } }
                 } else if originals.remove(digest) {

@@ -16,10 +16,10 @@ package struct PurgeMark: Sendable, Hashable, Comparable {
 package struct PurgeLog: Sendable, Hashable {
     /// The later mark.
     package var mark: PurgeMark
-    /// The purged sources and digests of originals. nil if they are no longer known or too many: treat everything as
-    /// purged.
+    /// The purged sources and digests of originals, or nil if they are no longer known or are too many. In that case,
+    /// treat everything as purged.
     package var names: Set<String>?
-    /// Further purged sources, selected by prefix. Default empty.
+    /// Additional purged sources, selected by prefix. Empty by default.
     package var selections: [SourceSelection]
 
     package init(mark: PurgeMark, names: Set<String>?, selections: [SourceSelection] = []) {
@@ -32,12 +32,12 @@ package struct PurgeLog: Sendable, Hashable {
     static let limit = 10_000
 }
 
-/// A history of the latest purges by name. It decides whether work or an entry from a mark is older than a purge that
-/// covers it.
+/// A history of the latest purges by name. It determines whether work that began at a mark, or an entry with a mark, is
+/// older than a purge that covers it.
 ///
 /// The type is a value that uses no lock, clock or I/O. The caller provides the marks. The number of names is limited.
-/// If there are more, the journal first forgets names with a purge that a tier has confirmed, and then the older half.
-/// Everything older than the forgotten names counts as purged.
+/// If there are too many, the journal first forgets names whose purge a tier has confirmed, and then the older half.
+/// Everything that is older than the forgotten names counts as purged.
 struct PurgeJournal: Sendable {
     /// The kinds of entries that a purge covers.
     struct Kinds: OptionSet, Sendable, Hashable {
@@ -118,7 +118,8 @@ struct PurgeJournal: Sendable {
         (names, prefixes, floor) = ([:], [], max(floor, mark))
     }
 
-    /// Records that the purged entries are gone, so that the purge may be forgotten first.
+    /// Records that the purged entries are gone, so that this purge can be forgotten before purges that are not
+    /// confirmed.
     mutating func confirm(_ selection: EntrySelection) {
         for name in selection.sources.union(selection.digests) { names[ByteString(name)]?.isConfirmed = true }
         for text in selection.prefixes.map(ByteString.init) {
@@ -144,7 +145,8 @@ struct PurgeJournal: Sendable {
     /// Returns whether work that began at a mark may store entries with these names, because no purge that covers them
     /// has happened since.
     ///
-    /// - Parameter source: one of the names; nil if it is unknown. In that case, any purge by prefix counts.
+    /// - Parameter source: the source among the names, or nil if it is unknown. In that case, every purge by prefix is
+    ///   assumed to cover it.
     func isCurrent(_ names: [String], source: String?, _ kinds: Kinds = .all, since mark: PurgeMark) -> Bool {
         if mark >= last { return true }
         if mark < max(floor, void) { return false }
@@ -156,8 +158,8 @@ struct PurgeJournal: Sendable {
         }
     }
 
-    /// Returns the last purge of a source or a digest, or the mark up to which purges are unknown; nil if it was never
-    /// purged.
+    /// Returns the last purge of a source or a digest, or the mark up to which purges are unknown. Returns nil if there
+    /// is neither.
     func lastPurge(of name: String) -> PurgeMark? {
         var mark = max(floor, names[ByteString(name)]?.last ?? PurgeMark(0))
         for (text, purged) in prefixes where name.utf8.starts(with: text.text.utf8) { mark = max(mark, purged.last) }

@@ -9,7 +9,7 @@ final class SharedJournal: Sendable {
     /// The current mark, for work that begins now.
     var mark: PurgeMark { PurgeMark(last.load(ordering: .acquiring)) }
 
-    /// Records a purge (nil: of everything). Call it before anything is removed.
+    /// Records a purge, or a purge of everything if `selection` is nil. Call this before anything is removed.
     ///
     /// - Parameter clock: a clock reading that the mark must not precede.
     func record(
@@ -29,12 +29,12 @@ final class SharedJournal: Sendable {
     func isCurrent(
         _ names: [String], source: String?, _ kinds: PurgeJournal.Kinds = .all, since mark: PurgeMark
     ) -> Bool {
-        // This is almost always true, and then needs no lock.
+        // The marks are almost always equal, and then no lock is needed.
         mark == self.mark || journal.withLock { $0.isCurrent(names, source: source, kinds, since: mark) }
     }
 
-    /// Returns the part of an entry that is newer than the last purge of its name; nil if nothing is left. Marks are
-    /// Unix times.
+    /// Returns the part of an entry that is newer than the last purge of its name. Returns nil if no part is left.
+    /// Marks are Unix times.
     func left(of found: FoundEntry) -> FoundEntry? {
         journal.withLock { journal in
             func isLeft(_ time: Double, _ names: String...) -> Bool {
@@ -46,7 +46,8 @@ final class SharedJournal: Sendable {
                 return left.isEmpty ? nil : .records(left)
             case .variant(let entry, _):
                 return isLeft(entry.created, entry.originalDigest) ? found : nil
-            // The bytes under a digest never change, and only a record that was not purged leads to them.
+            // This entry is valid, because the bytes under a digest never change, and only a record that was not purged
+            // leads to them.
             case .original:
                 return found
             }

@@ -1,7 +1,7 @@
 import PipelineSupport
 import Synchronization
 
-/// The purges by selection that a bucket contains under `q/`, read again every ten seconds.
+/// The purges by selection that a bucket contains under `q/`. They are read again every ten seconds.
 ///
 /// Each entry lists the purges that were known when work on it began. A newer matching purge invalidates it. Purges
 /// therefore need no search and no comparison of clocks, and an entry that a slow node stores late is invalid too.
@@ -10,7 +10,7 @@ final class LivePurges: Sendable {
         var text: String
         var selection: SourceSelection
         var mode: PurgeMode
-        /// The time of the purge. Work that began earlier may not know it.
+        /// The time of the purge. Work that began earlier may not know of the purge.
         var time: PurgeMark
     }
 
@@ -23,7 +23,7 @@ final class LivePurges: Sendable {
     private struct State {
         var purges: [Purge] = []
         var loading: Load?
-        /// The number of expiries. A load that began before the last expiry does not satisfy it.
+        /// The number of expiries. After an expiry, callers need a load that began later.
         var expiries = 0
         /// The time when the last successful load began, and the number of expiries before it.
         var known = (time: -Double.infinity, expiries: 0)
@@ -31,10 +31,10 @@ final class LivePurges: Sendable {
         /// The sources with entries that nearer tiers have copied, and the times of the copies. An earlier purge may
         /// still become known.
         var copies: [ByteString: PurgeMark] = [:]
-        /// The time of the last copy that did not fit in `copies`; nil if all fit.
+        /// The time of the last copy that did not fit in `copies`, or nil if all of them fit.
         var uncounted: PurgeMark?
 
-        /// Returns the part of a purge that covers copies; nil if the purge covers no copy.
+        /// Returns the part of a purge that covers copies. Returns nil if the purge does not cover any copy.
         func copies(of purge: Purge) -> EntrySelection? {
             if uncounted != nil { return EntrySelection(matching: purge.selection, mode: purge.mode) }
             let names = Set(copies.keys.map(\.text).filter(purge.selection.contains))
@@ -59,7 +59,7 @@ final class LivePurges: Sendable {
     /// Returns whether an entry of a source may be used, because no known purge invalidates it. Records that nearer
     /// tiers copy the entry. If an earlier purge becomes known later, the copies are removed.
     ///
-    /// - Parameter isLeft: decides, given the known purges that cover the source.
+    /// - Parameter isLeft: decides whether the entry is valid, given the known purges that cover the source.
     func handOut(_ source: String, if isLeft: ([Purge]) -> Bool) -> Bool {
         state.withLock { state in
             guard isLeft(state.purges.filter { $0.selection.contains(source) }) else { return false }
@@ -73,7 +73,7 @@ final class LivePurges: Sendable {
     /// Whether copies exist that `refresh` should check.
     var hasCopies: Bool { state.withLock { !$0.copies.isEmpty } }
 
-    /// Writes a purge. Entries stored before are invalid once this returns.
+    /// Writes a purge. When this returns, entries that were stored before the call are invalid.
     func add(_ selection: EntrySelection, _ matching: SourceSelection, named text: String) async throws(StoreError) {
         let texts = [selection.mode.rawValue, "\(matching.prefixes.count)"] + matching.prefixes
         let key = "q/" + text
@@ -84,8 +84,8 @@ final class LivePurges: Sendable {
         }
     }
 
-    /// Reads the purges if a read is due, for which one caller waits. All callers wait if the known purges are older
-    /// than twice the interval.
+    /// Reads the purges if a read is due. One caller waits for the read. If the known purges are older than twice the
+    /// interval, all callers wait.
     func refresh() async throws(StoreError) {
         let expiries = state.withLock(\.expiries)
         while let load = due(expiries) {
@@ -94,7 +94,7 @@ final class LivePurges: Sendable {
         }
     }
 
-    /// Returns the load to wait for; nil if the known purges are recent enough.
+    /// Returns the load to wait for. Returns nil if the known purges are recent enough.
     private func due(_ expiries: Int) -> Load? {
         let now = SystemClock.monotonic.seconds
         return state.withLock { state in
@@ -102,7 +102,8 @@ final class LivePurges: Sendable {
             if let loading = state.loading { return isOld ? loading : nil }
             guard isOld || now >= state.nextLoad else { return nil }
             let began = (now, state.expiries)
-            // This is a separate task, because other requests wait for it too, and it must not end with this request.
+            // This is a separate task, because other requests wait for it too, and it must not be cancelled with this
+            // request.
             let task = Task { await Result(of: { () async throws(StoreError) in try await self.load(began) }) }
             state.loading = Load(task: task, expiries: state.expiries)
             return state.loading
@@ -148,7 +149,7 @@ final class LivePurges: Sendable {
         }
     }
 
-    /// Returns whether a string is the name of a purge, because other tools leave objects in a bucket too.
+    /// Returns whether a string is the name of a purge. A bucket may also contain objects of other tools.
     static func isText(_ text: String) -> Bool {
         text.utf8.count == 32 && text.utf8.allSatisfy(\.isLowercaseHex)
     }

@@ -1,10 +1,10 @@
 import HTTPCaching
 
 /// The object format of entries. The body comes first, so that other tools can show it. Strings that describe the body
-/// follow, and then a footer of 16 bytes: the length of the strings, the version of the format, a magic number, and the
-/// CRC-32C of the key and of everything before. Numbers have 32 bits, little-endian.
+/// follow. The footer has 16 bytes: the length of the strings, the version of the format, a magic number, and the
+/// CRC-32C of the key and of all previous bytes. Numbers have 32 bits and are little-endian.
 ///
-/// An object that does not match, or has a newer version, counts as damaged and is treated as absent.
+/// An object that has a different format or a newer version counts as damaged and is treated as absent.
 enum ObjectCoding {
     static let version: UInt32 = 1
     private static let mark: UInt32 = 0x4C50_4D49  // "IMPL"
@@ -20,7 +20,7 @@ enum ObjectCoding {
         return bytes
     }
 
-    /// Decodes the body and its description; nil if the object is damaged.
+    /// Decodes the body and its description. Returns nil if the object is damaged.
     static func decode(_ bytes: [UInt8], key: String) -> (body: ArraySlice<UInt8>, texts: TextReader)? {
         guard bytes.count >= footerLength else { return nil }
         let end = bytes.count - footerLength
@@ -46,7 +46,8 @@ enum ObjectCoding {
     }
 }
 
-/// Reads strings in order. If a string is missing or is not a number as expected, the object is damaged.
+/// Reads strings in order. If a string is missing, or is not a number although a number is expected, the object is
+/// damaged.
 struct TextReader {
     struct Damaged: Error {}
     private var rest: ArraySlice<String?>
@@ -87,7 +88,7 @@ struct TextReader {
 /// A variant in an object.
 struct StoredObjectVariant {
     var entry: VariantEntry
-    /// The source of the variant's original; nil if it is unknown.
+    /// The source of the variant's original, or nil if it is unknown.
     var source: String?
     /// The purges of the source that were known when rendering began.
     var seen: Set<String>
@@ -123,7 +124,7 @@ struct SourceObject {
     var source: String
     /// The records, newest first.
     var records: [Record] = []
-    /// The digests that the source has had, the latest last.
+    /// The digests that the source has had, latest last.
     var digests: [String] = []
 
     /// The maximum number of remembered digests. Variants of earlier digests outlive a purge, but no record leads to

@@ -1,5 +1,5 @@
-/// The operations that `ObjectTier` needs from an object store: a flat key space and complete objects, without
-/// conditional writes.
+/// The operations that `ObjectTier` needs from an object store: it has a flat key space and reads and writes complete
+/// objects. Conditional writes are not needed.
 package protocol ObjectStore: Sendable {
     /// Reads an object.
     ///
@@ -9,22 +9,22 @@ package protocol ObjectStore: Sendable {
     func holds(_ key: String) async throws(StoreError) -> Bool
     /// Writes an object, replacing the object under the key.
     ///
-    /// - Parameter type: the media type with which other tools show the object.
+    /// - Parameter type: the media type, with which other tools can show the object.
     func put(_ key: String, _ body: [UInt8], type: String) async throws(StoreError)
     /// Removes an object if it exists.
     func delete(_ key: String) async throws(StoreError)
-    /// Lists the objects with keys that begin with `prefix`, in pages of at most 1,000.
+    /// Lists the objects whose keys begin with `prefix`, in pages of at most 1,000 objects.
     ///
-    /// - Parameter next: the `next` of the previous page; nil for the first page.
+    /// - Parameter next: the value of `next` in the previous page, or nil to read the first page.
     func list(_ prefix: String, after next: String?) async throws(StoreError) -> ObjectPage
 }
 
 /// A store's response for a key.
 package struct ObjectAnswer: Sendable {
-    /// The body; nil if the object does not exist.
+    /// The body, or nil if the object does not exist.
     package var body: EntryBody?
-    /// The seconds since the object was written, by the store's own clock with a resolution of one second; nil if the
-    /// store does not report it.
+    /// The number of seconds since the object was written, measured by the store's own clock with a resolution of one
+    /// second, or nil if the store does not report it.
     package var age: Double?
     /// The number of seconds by which the store's clock is ahead of this machine's clock.
     package var clockOffset: Double
@@ -37,7 +37,7 @@ package struct ObjectAnswer: Sendable {
 /// A page of a listing, in byte order of keys.
 package struct ObjectPage: Sendable {
     package var objects: [(key: String, size: Int)]
-    /// Where the next page begins; nil if this is the last page.
+    /// The position at which the next page begins, or nil if this is the last page.
     package var next: String?
 
     package init(objects: [(key: String, size: Int)], next: String?) { (self.objects, self.next) = (objects, next) }

@@ -3,7 +3,7 @@ import Synchronization
 
 extension ObjectTier {
     /// Purges a selection. A purge by source takes three round trips: it writes the purge while it reads the records,
-    /// lists the objects that the records lead to, and removes them.
+    /// then lists the objects that the records lead to, and then removes them.
     package func purge(_ selection: EntrySelection) async throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
         // No source has this name. It represents all work in progress.
@@ -23,7 +23,7 @@ extension ObjectTier {
             }
             switch await asked {
             case .success(let object?): found.withLock { $0.append(object) }
-            // A damaged object does not refer to other objects.
+            // Ignore a damaged object, because it does not refer to other objects.
             case .failure(let error) where error.code != .damaged: throw error
             case .success, .failure: break
             }
@@ -51,8 +51,8 @@ extension ObjectTier {
         return true
     }
 
-    /// Removes the variants of digests. With originals, also removes the sources' objects, and the bodies that no other
-    /// source had.
+    /// Removes the variants of digests. If `withOriginals` is true, also removes the sources' objects, and the bodies
+    /// that no other source has had.
     private func remove(
         _ digests: Set<String>, of objects: [SourceObject], withOriginals: Bool
     ) async throws(StoreError) -> PurgeResult {
@@ -80,7 +80,7 @@ extension ObjectTier {
                 try await store.delete(key)
             }
         } catch {
-            // The next purge needs them to find the remaining objects.
+            // Restore them, because the next purge needs them to find the remaining objects.
             if withOriginals { for object in objects { try? await put(object) } }
             throw error
         }

@@ -47,7 +47,7 @@ package final class ObjectTier: MarkedTier {
         case .records(let source) where keepsOriginals: return try await records(source)
         case .original(let digest) where keepsOriginals: return try await original(digest, part)
         case .variant(let key, let original) where keepsVariants: return try await variant(key, of: original, part)
-        // A response would count as a sign that the bucket works.
+        // Do not return nil, because that would indicate that the bucket works.
         default: throw StoreError(.skipped, "the bucket does not keep these")
         }
     }
@@ -71,8 +71,8 @@ package final class ObjectTier: MarkedTier {
         return isLeft ? .records(records.map { $0.record.moved(by: -found.clockOffset) }) : nil
     }
 
-    /// Reads the object of a source, with times according to the store's clock; nil if the bucket has no such object.
-    /// Throws `damaged` if the object was changed or belongs to a different source.
+    /// Reads the object of a source, with times according to the store's clock. Returns nil if the bucket has no such
+    /// object. Throws `damaged` if the object was changed or belongs to a different source.
     func stored(_ source: String) async throws(StoreError) -> (object: SourceObject?, clockOffset: Double) {
         let key = Self.key(of: source)
         let answer = try await store.get(key, isLong: false)
@@ -83,7 +83,7 @@ package final class ObjectTier: MarkedTier {
         return (object, answer.clockOffset)
     }
 
-    /// Reads the name of a source's last purge; nil if no node has purged the source.
+    /// Reads the name of a source's last purge. Returns nil if no node has purged the source.
     private static func text(_ answer: ObjectAnswer) throws(StoreError) -> String? {
         guard let bytes = answer.body?.read() else { return nil }
         let text = String(decoding: bytes, as: UTF8.self)
@@ -121,7 +121,8 @@ package final class ObjectTier: MarkedTier {
 
     // MARK: Storing
 
-    /// Stores changes. Changes to one source are applied in order, and changes to different sources concurrently.
+    /// Stores changes. Changes to the same source are applied in order, and changes to different sources are applied
+    /// concurrently.
     package func store(_ changes: [EntryChange]) async throws(StoreError) {
         var groups: [ByteString: [EntryChange]] = [:]
         for change in changes { groups[ByteString(change.kind.name), default: []].append(change) }
@@ -149,7 +150,7 @@ package final class ObjectTier: MarkedTier {
             let key = Self.key(ofVariant: entry.key, of: entry.originalDigest)
             let stored = StoredObjectVariant(entry: entry, source: source, seen: seen)
             try await store.put(key, ObjectCoding.encode(body, stored.texts, key: key), type: entry.mediaType)
-            // A purge that began in the meantime may be unknown to this work.
+            // This work may not know of a purge that began in the meantime.
             let names = [entry.originalDigest] + (source.map { [$0] } ?? [])
             if times.haveBeenPurged(names, since: change.mark) { try await store.delete(key) }
         }
@@ -201,8 +202,8 @@ package final class ObjectTier: MarkedTier {
         try await store.put(key, ObjectCoding.encode([], object.texts, key: key), type: Self.opaque)
     }
 
-    /// Returns the purges that cover a source, if all of them were known to the work that began at a mark; otherwise
-    /// nil.
+    /// Returns the purges that cover a source if all of them were known to the work that began at a mark. Otherwise,
+    /// returns nil.
     private func seen(
         _ source: String?, _ digests: [String], since mark: PurgeMark
     ) async throws(StoreError) -> Set<String>? {
@@ -223,7 +224,7 @@ package final class ObjectTier: MarkedTier {
     package var mark: PurgeMark { times.tick() }
 
     package func catchUp() async {
-        // The next look-up counts an error.
+        // Ignore the error, because the next look-up counts it.
         if purges.hasCopies { try? await purges.refresh() }
     }
 
@@ -252,7 +253,7 @@ package final class ObjectTier: MarkedTier {
         } while next != nil
     }
 
-    /// Runs `body` for all items, a few at a time. All items are tried, and the first error is thrown.
+    /// Runs `body` for all items, a few at a time. Continues after an error, and throws the first error at the end.
     static func each<Item: Sendable>(
         _ items: [Item], _ body: @escaping @Sendable (Item) async throws(StoreError) -> Void
     ) async throws(StoreError) {
@@ -285,8 +286,8 @@ extension EntryChange.Kind {
 }
 
 extension OriginalRecord {
-    /// Returns the record with its times converted to another clock. The times do not change if the clocks agree within
-    /// seconds.
+    /// Returns the record with its times converted to another clock. The times do not change if the clocks differ by
+    /// only a few seconds.
     fileprivate func moved(by seconds: Double) -> OriginalRecord {
         guard abs(seconds) > 5 else { return self }
         var moved = self

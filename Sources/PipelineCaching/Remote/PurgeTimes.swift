@@ -1,8 +1,8 @@
 import PipelineSupport
 import Synchronization
 
-/// The purges by this process, by name, with the times of a clock that counts suspension, as the
-/// store's clock does. These times are the marks of `ObjectTier`.
+/// The purges by this process, indexed by name. Their times are from a clock that includes the time of suspension, as
+/// the store's clock does. These times are the marks of `ObjectTier`.
 final class PurgeTimes: Sendable {
     private struct State {
         var journal = PurgeJournal()
@@ -21,13 +21,13 @@ final class PurgeTimes: Sendable {
     ///
     /// - Parameters:
     ///   - names: sources and digests.
-    ///   - text: the purge's name in the store; nil if it has no object.
+    ///   - text: the purge's name in the store, or nil if it has no object.
     @discardableResult
     func note(_ names: Set<String>, as text: String? = nil) -> PurgeMark {
         state.withLock { state in
             let now = state.tick()
             state.journal.record(EntrySelection(sources: names), at: now)
-            // The store gives a forgotten purge a later time, which invalidates more.
+            // This is safe, because a forgotten purge gets a later time from the store, which invalidates more entries.
             if state.own.count >= PurgeJournal.mostNames { state.own = [:] }
             if let text { state.own[text] = now }
             return now
@@ -49,6 +49,6 @@ final class PurgeTimes: Sendable {
         state.withLock { !$0.journal.isCurrent(names, source: names.first, since: mark) }
     }
 
-    /// Returns the time when this process wrote a purge; nil if a different process wrote it.
+    /// Returns the time when this process wrote a purge. Returns nil if a different process wrote it.
     func time(of text: String) -> PurgeMark? { state.withLock { $0.own[text] } }
 }

@@ -1,7 +1,7 @@
 import Glibc
 import PipelineSupport
 
-/// An exclusive lock on a cache folder, between processes and between stores in one process.
+/// An exclusive lock on a cache folder. It excludes other processes and other stores in the same process.
 struct FolderLock: ~Copyable {
     private let file: CInt
 

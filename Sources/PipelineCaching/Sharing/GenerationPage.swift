@@ -5,12 +5,12 @@ import Synchronization
 /// The purge generation of a cache folder, which every process can read without the index. It is the first eight bytes
 /// of the file `generation`, in the machine's byte order.
 ///
-/// A process writes the index's new generation under the write lock before its purge commits. A process that reads the
-/// number that it already knows has therefore missed no purge. The file is read instead of mapped, because truncating a
-/// mapped file kills its readers (SIGBUS).
+/// A process writes the index's new generation under the write lock before its purge commits. If a process reads the
+/// number that it already knows, it has therefore not missed any purge. The file is read instead of mapped, because
+/// truncating a mapped file kills its readers (SIGBUS).
 ///
-/// `@unchecked Sendable` because `file` remains the same descriptor, whatever file it refers to, and because only
-/// `DiskIndex`, on one thread at a time, calls anything except `value`.
+/// `@unchecked Sendable` because `file` remains the same descriptor, whatever file it refers to, and because everything
+/// except `value` is called only by `DiskIndex`, on one thread at a time.
 final class GenerationPage: @unchecked Sendable {
     /// The length of the file in bytes.
     static let length = 4096
@@ -31,7 +31,8 @@ final class GenerationPage: @unchecked Sendable {
 
     deinit { if file >= 0 { close(file) } }
 
-    /// The generation that any process wrote last; 0 if the file is missing, short or replaced. Any thread may read it.
+    /// The generation that was written last by any process, or 0 if the file is missing, too short or replaced. Any
+    /// thread may read it.
     var value: UInt64 {
         let now = SystemClock.coarseNanoseconds
         if now >= nextCheck.load(ordering: .relaxed) {
@@ -53,8 +54,8 @@ final class GenerationPage: @unchecked Sendable {
     /// generation file.
     func attach() -> Bool {
         inode.store(0, ordering: .relaxed)
-        // Open it for writing too: on an overlay file system, a file opened for reading may differ from the writers'
-        // file.
+        // Open the file for writing too, because on an overlay file system, a file that is opened only for reading may
+        // differ from the file that writers use.
         let opened = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
         defer { if opened >= 0 { close(opened) } }
         var info = stat()

@@ -6,7 +6,7 @@ package struct TierCounters: Sendable {
     package var variants: LookupCounters
     /// The number of calls that failed, and of changes that could not be stored.
     package var failures: Int
-    /// Why the latest call failed; nil if it succeeded.
+    /// The reason why the latest call failed, or nil if it succeeded.
     package var problem: String?
     /// The number of calls that were skipped.
     package var skips: Int

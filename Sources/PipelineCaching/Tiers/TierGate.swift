@@ -5,7 +5,7 @@ import Synchronization
 /// tier that keeps failing. Counts errors and logs each cause once.
 final class TierGate: Sendable {
     private let name: TierName
-    /// The limits; nil for a tier that is called without limits.
+    /// The limits, or nil if the tier is called without limits.
     private let placement: TierPlacement?
     private let breaker: Mutex<CircuitBreaker>?
     private let inProgress = Atomic<Int>(0)
@@ -33,14 +33,14 @@ final class TierGate: Sendable {
     /// The number of calls that have not returned.
     var calls: Int { inProgress.load(ordering: .relaxed) }
 
-    /// Why the latest call failed; nil if it succeeded.
+    /// The reason why the latest call failed, or nil if it succeeded.
     var problem: String? { trouble.withLock(\.latest) }
 
     /// Counts an error, and logs each cause once.
     func note(_ error: StoreError) {
         if error.code == .skipped { return }
         failed.add(1, ordering: .relaxed)
-        // The messages of other codes contain the name of an entry.
+        // With other codes, the message contains the name of an entry.
         let cause = error.code == .unavailable ? error.description : error.code.description
         let isNew = trouble.withLock { trouble in
             trouble.latest = error.description
@@ -50,12 +50,12 @@ final class TierGate: Sendable {
         warn("the \(name) cache failed; continuing without it where necessary: \(error.description)")
     }
 
-    /// Makes a call and waits for it until the deadline. Then cancels the call and throws `timedOut`. A call that
-    /// ignores the cancellation counts as in progress until it returns.
+    /// Makes a call and waits for it until the deadline. If the call has not returned by then, cancels it and throws
+    /// `timedOut`. A call that ignores the cancellation counts as in progress until it returns.
     ///
     /// Throws `skipped` without making a call if the tier keeps failing or too many calls are in progress.
     ///
-    /// - Parameter deadline: the tier's deadline that applies.
+    /// - Parameter deadline: which of the tier's deadlines applies.
     func call<Value: Sendable>(
         within deadline: any KeyPath<TierPlacement, Duration> & Sendable,
         _ body: @escaping @Sendable () async throws(StoreError) -> Value

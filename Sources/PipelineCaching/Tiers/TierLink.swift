@@ -5,15 +5,15 @@ import Synchronization
 /// A tier behind memory, with its queue, its deadline and its breaker. Calls other than `purge` do not throw: an error
 /// is counted, logged once, and turned into a miss.
 ///
-/// The folder is called without a deadline, because its calls cannot be cancelled, and its threads limit how many are
-/// in progress. Entries of all other tiers are checked, because another machine may have written them.
+/// The folder is called without a deadline, because its calls cannot be cancelled, and its threads limit the number of
+/// calls in progress. Entries of all other tiers are checked, because another machine may have written them.
 final class TierLink: Sendable {
     let tier: any CacheTier
     let queue: WriteBehind
     private let gate: TierGate
     private let folder: DiskTier?
-    /// The tier, if it has marks; nil for a program's own tier. In that case, the journal decides which entries a purge
-    /// has invalidated.
+    /// The tier if it has marks, or nil if it is a program's own tier. In that case, the journal determines which
+    /// entries a purge has invalidated.
     private let marked: (any MarkedTier)?
     /// The purges by this process. The tier may still return the removed entries: the removal may have failed, the tier
     /// may return an old entry, or another machine may have stored the entry again. Marks are Unix times.
@@ -29,7 +29,7 @@ final class TierLink: Sendable {
         let count = Atomic<Int>(0)
     }
 
-    /// - Parameter placement: the limits; nil for the folder.
+    /// - Parameter placement: the limits, or nil if the tier is the folder.
     init(
         _ tier: any CacheTier, _ placement: TierPlacement?, queueBytes: Int,
         warn: @escaping @Sendable (String) -> Void
@@ -69,21 +69,22 @@ final class TierLink: Sendable {
     /// Returns whether a machine that has applied a purge has also applied it in this tier.
     func wasPurgedElsewhere(_ selection: EntrySelection) -> Bool { marked?.wasPurgedElsewhere(selection) ?? false }
 
-    /// The average milliseconds of recent look-ups that found a variant; nil if there were none.
+    /// The average time of recent look-ups that found a variant, in milliseconds, or nil if there were no such
+    /// look-ups.
     var millisecondsOfHit: Double? { hitTime.withLock(\.self) }
 
     /// The size in bytes of the longest body that is stored in one call with others. The folder stores them in one
     /// transaction, for which other writers wait. Other tiers store them concurrently.
     var longestOfSeveral: Int { folder?.store.configuration.inlineLimit ?? 1_000_000 }
 
-    /// Returns the entry or its description; nil if the tier has no entry, or none that is reliable.
+    /// Returns the entry or its description. Returns nil if the tier has no entry, or if its entry is not reliable.
     ///
     /// - Parameter isCounted: false if the look-up does not belong to a request, or is the request's second look-up.
     func find(_ key: EntryKey, _ part: EntryPart, isCounted: Bool = true) async -> FoundEntry? {
         let began = SystemClock.monotonic.seconds
         let found: FoundEntry?
         do throws(StoreError) { found = doubted(try await asked(key, part)) } catch {
-            // The tier may have the entry, so do not count a miss.
+            // Do not count a miss, because the tier may have the entry.
             gate.note(error)
             return nil
         }
@@ -102,7 +103,7 @@ final class TierLink: Sendable {
         return found
     }
 
-    /// Records that the tier has not stored a change. Earlier records of the source in the tier are then validated
+    /// Records that the tier has not stored a change. The tier's earlier records of the source are then validated
     /// before they are used.
     ///
     /// - Parameter now: the current time in Unix seconds.
@@ -142,8 +143,8 @@ final class TierLink: Sendable {
         return journal.left(of: found)
     }
 
-    /// Ignores entries in the tier from before a purge, whether that purge succeeds or not. Call it before any tier is
-    /// purged. Otherwise, a look-up could copy an entry to a tier that was already purged.
+    /// Ignores entries in the tier that are older than a purge, whether that purge succeeds or not. Call this before
+    /// any tier is purged, because otherwise a look-up could copy an entry to a tier that was already purged.
     ///
     /// - Parameter now: the current time in Unix seconds.
     func distrust(_ selection: EntrySelection, now: Double) async {
@@ -156,7 +157,7 @@ final class TierLink: Sendable {
         journal.record(known, clock: PurgeMark(seconds: now))
     }
 
-    /// Ignores entries in the tier from before purges that another process made in the cache folder.
+    /// Ignores entries in the tier that are older than purges that another process made in the cache folder.
     ///
     /// - Parameter now: the current time in Unix seconds.
     func distrust(_ log: PurgeLog, now: Double) {
@@ -167,7 +168,7 @@ final class TierLink: Sendable {
         for selection in log.selections { journal.record(EntrySelection(matching: selection), clock: clock) }
     }
 
-    /// Ignores all entries in the tier from before now.
+    /// Ignores all entries that were stored in the tier before now.
     func distrustAll(now: Double) {
         if !isFolder { journal.record(nil, clock: PurgeMark(seconds: now)) }
     }
@@ -202,10 +203,10 @@ final class TierLink: Sendable {
             await queue.drain()
             return PurgeResult()
         }
-        // Copies are purged from nearer tiers without `distrust`.
+        // Record the purge here too, because copies are purged from nearer tiers without `distrust`.
         journal.record(asked, clock: clock)
         let purged = await queue.run { [journal, stores] () -> Result<PurgeResult, StoreError> in
-            // The queue is serial, so this one has exceeded its deadline.
+            // The queue is serial, so a store that is still in progress has exceeded its deadline.
             let isStoring = stores.count.load(ordering: .relaxed) > 0
             let purged = await call()
             if case .success(let result) = purged {

@@ -25,8 +25,8 @@ extension Tiers {
         }
     }
 
-    /// Removes copies of entries that others have purged from farther tiers. This happens in the background, at most
-    /// once per second.
+    /// Removes copies of entries that other machines have purged from farther tiers. This happens in the background, at
+    /// most once per second.
     package func catchUpWithFartherTiers() {
         guard let last = links.last, !last.isFolder else { return }
         let time = SystemClock.coarseNanoseconds
@@ -41,10 +41,10 @@ extension Tiers {
     /// Counts and logs an error that does not affect a response.
     package func note(_ error: StoreError) { links.first?.note(error) }
 
-    /// Removes everything that a selection covers in every tier. Other processes that use the folder no longer find it
-    /// at their next look-up, and no earlier work is stored afterwards.
+    /// Removes everything that a selection covers in every tier. Other processes that use the folder no longer find
+    /// these entries at their next look-up, and earlier work is no longer stored.
     ///
-    /// Throws if the folder fails. Other tiers that fail are in the result. Memory is always purged.
+    /// Throws if the folder fails. If other tiers fail, the result contains them. Memory is always purged.
     ///
     /// - Parameter isOwn: false if another machine has already applied the purge in the shared tiers.
     package func purge(_ selection: EntrySelection, isOwn: Bool = true) async throws(StoreError) -> PurgeResult {
@@ -109,8 +109,8 @@ extension Tiers {
         return isConfirmed
     }
 
-    /// Validates every record before its next use, because purges by other machines may have been missed. Invalidates
-    /// work in progress.
+    /// Marks every record so that it is validated before its next use, because purges by other machines may have been
+    /// missed. Invalidates work in progress.
     package func doubtAll() async throws(StoreError) {
         isDoubting.store(true, ordering: .releasing)
         defer { isDoubting.store(false, ordering: .releasing) }

@@ -1,14 +1,14 @@
 import PipelineSupport
 
-/// Purges without an index. They search all entries of the folder and of memory in pieces. Each piece is purged by name
-/// before the next piece is read. Tiers behind the folder also purge the found names, including tiers that other
-/// machines use, because each machine knows different names.
+/// Purges for which there is no index. They search all entries of the folder and of memory in pieces. The entries found
+/// in each piece are purged by name before the next piece is read. Tiers behind the folder also purge the found names,
+/// including tiers that other machines use, because each machine knows different names.
 extension Tiers {
     /// Purges the sources that have a matching record.
     ///
     /// - Parameters:
-    ///   - texts: strings to search for. A record without any of these strings in its header fields is skipped without
-    ///     decoding it.
+    ///   - texts: strings to search for. A record whose header fields contain none of these strings is skipped without
+    ///     being decoded.
     ///   - matches: decides whether to purge a source, given the header fields of one of its records.
     package func purge(
         recordsContaining texts: [String], mode: PurgeMode,
@@ -54,7 +54,7 @@ extension Tiers {
         inMemory: @Sendable (MemoryTier) -> Set<ByteString>
     ) async throws(StoreError) -> PurgeResult {
         // A search cannot find requests in progress, so invalidate them first. Queued entries are stored before this
-        // purge, and found.
+        // purge, so the search finds them.
         var result = try await purge(.workInFlight)
         func purgeFound(_ found: Set<ByteString>) async throws(StoreError) {
             var left = found
@@ -68,7 +68,7 @@ extension Tiers {
                     ? EntrySelection(sources: EntrySelection.workInFlight.sources, digests: names, mode: mode)
                     : EntrySelection(sources: names, mode: mode)
                 result.add(try await purge(selection))
-                // The number of digests may be very large.
+                // Do not collect the digests, because there may be very many.
                 result.digests = []
             }
         }

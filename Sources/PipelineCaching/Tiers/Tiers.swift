@@ -4,7 +4,8 @@ import Synchronization
 
 /// All tiers of the pipeline: memory first, which responds without suspending, then the other tiers from near to far.
 ///
-/// Errors of a tier are counted and logged once. They cause a miss or a skipped store, and never fail a request.
+/// Errors of a tier are counted, and are logged once. They lead to a miss or a skipped store, but a request never fails
+/// because of them.
 package final class Tiers: Sendable {
     /// The metadata of decoded pixels.
     package struct DecodedVariant: Sendable {
@@ -25,26 +26,27 @@ package final class Tiers: Sendable {
     package let memory: MemoryTier
     package let originals: MemoryStore<[OriginalRecord]>
     package let variants: MemoryStore<VariantEntry>
-    /// The decoded variants, by the digest of their encoded bytes.
+    /// The decoded variants, with the digest of their encoded bytes as the key.
     package let pixels: MemoryStore<DecodedVariant>
-    /// The cache folder, which other processes may use too; nil without a folder.
+    /// The cache folder, which other processes may use too, or nil if there is none.
     package let folder: DiskTier?
     /// The tiers behind memory, from near to far.
     let links: [TierLink]
     /// Entries waiting to be stored in the nearest tier. Until they are stored, they may exist only here.
     private let waiting: WaitingEntries
-    /// The bytes that a waiting file counts as. It takes no memory, but one of about a thousand file descriptors.
+    /// The number of bytes that a waiting file counts as. It takes no memory, but it takes one of about a thousand file
+    /// descriptors.
     private static let bytesOfWaitingFile = 1 << 20
     package let warn: @Sendable (String) -> Void
     private let hasToldOfNotice = Atomic<Bool>(false)
     let now: @Sendable () -> Double
     let nextCatchUp = Atomic<UInt64>(0)
-    /// The purges by other machines; nil without a fleet.
+    /// The purges by other machines, or nil if there is no fleet.
     let news: (any PurgeNews)?
     /// Whether records are being marked for validation. Until that is complete, all records are validated.
     let isDoubting = Atomic<Bool>(false)
 
-    /// Opens the folder, if any.
+    /// Opens the folder if the configuration contains one.
     package init(_ configuration: TiersConfiguration, readers: OwnedThreads) throws(StoreError) {
         memory = MemoryTier(configuration.memory)
         originals = memory.originals
@@ -95,7 +97,7 @@ package final class Tiers: Sendable {
             farther: links.count < 2 ? [] : links.dropFirst().map(\.mark))
     }
 
-    /// Returns the marks after removing from memory what other processes have purged.
+    /// Removes entries from memory that other processes have purged, and then returns the marks.
     package func currentMarks() async -> Marks {
         await catchUp()
         return marks()
@@ -104,11 +106,12 @@ package final class Tiers: Sendable {
     package struct RecordLookup: Sendable {
         package var records: [OriginalRecord]
         package var marks: Marks
-        /// The tier that has the records; nil if no tier has any.
+        /// The tier that has the records, or nil if no tier has any.
         package var tier: TierName?
     }
 
-    /// Returns the stored responses of a source, from memory or otherwise from the nearest tier that has any.
+    /// Returns the stored responses of a source, from memory or, if memory has none, from the nearest tier that has
+    /// any.
     ///
     /// - Parameter again: whether this is the second look-up in the same request. It reads the folder even if memory
     ///   has records, because another process may have stored newer records. Tiers behind the folder are not queried
@@ -139,7 +142,7 @@ package final class Tiers: Sendable {
         tellOfNotice()
         let current = changes.applied(to: stored)
         let records = memory.merged(current, of: source, generation: marks.memory)
-        // Leave out records that a waiting change removes or replaces, or for which memory has a later version.
+        // Leave out records that a waiting change removes or replaces, and records of which memory has a later version.
         if let tier {
             for record in stored where current.contains(record) && records.contains(record) {
                 promote(.original(record, body: nil), from: tier, bytes: 0, marks)
@@ -149,8 +152,8 @@ package final class Tiers: Sendable {
             records: records, marks: marks, tier: records.isEmpty ? nil : tier.map { links[$0].name } ?? nearest)
     }
 
-    /// Returns the records of a source in memory, without suspending; nil if memory has no records or may not be used
-    /// now.
+    /// Returns the records of a source in memory, without suspending. Returns nil if memory has no records or must not
+    /// be used now.
     package func recordsInMemory(of source: String) -> RecordLookup? {
         news?.isCurrent == false ? nil : heldRecords(of: source)
     }
@@ -170,7 +173,7 @@ package final class Tiers: Sendable {
     /// Returns the body of an original by its digest. A long body is a file, which stays intact while the caller holds
     /// it.
     ///
-    /// - Parameter record: a record, with the marks of the look-up that found it. If the body is read from a farther
+    /// - Parameter record: a record, and the marks of the look-up that found it. If the body is read from a farther
     ///   tier, the record is stored together with the body, unless a purge since these marks covers it.
     package func originalBody(
         _ digest: String, of record: (OriginalRecord, Marks)? = nil
@@ -197,7 +200,7 @@ package final class Tiers: Sendable {
         return nil
     }
 
-    /// Returns the tier that has the body of an original; nil if no tier has it.
+    /// Returns the tier that has the body of an original. Returns nil if no tier has it.
     package func tierOfOriginal(_ digest: String) async -> TierName? {
         if isMemoryCurrent, originals.peek(digest) != nil { return .memory }
         if waiting.body(digest) != nil { return nearest }
@@ -211,8 +214,8 @@ package final class Tiers: Sendable {
     ///
     /// - Parameters:
     ///   - source: the source of the variant's original, so that a purge of the source finds the copy.
-    ///   - again: whether this is the second look-up in the same request. It counts no second miss, and does not query
-    ///     tiers behind the folder.
+    ///   - again: whether this is the second look-up in the same request. This look-up does not count a second miss,
+    ///     and does not query tiers behind the folder.
     package func variant(
         _ key: String, of original: String, from source: String? = nil, again: Bool = false
     ) async -> (StoredVariant, TierName)? {
@@ -264,7 +267,8 @@ package final class Tiers: Sendable {
         }
     }
 
-    /// Returns whether a body may be a file: a tier takes the file over, or no tier stores the body.
+    /// Returns whether a body may be a file. It may be a file if a tier takes over the file or if no tier stores the
+    /// body.
     package func takesFiles(_ storage: StorageOptions) -> Bool {
         !links.isEmpty && (storage.contains(.originalsOnDisk) || !storage.contains(.originalsInMemory))
     }
@@ -277,8 +281,8 @@ package final class Tiers: Sendable {
         writeBehind(.freshened(record), bytes: 0, marks, end: wait(record, of: record, marks.memory))
     }
 
-    /// Stores a record in memory. A tier that should not store the record removes its own record, which is now
-    /// outdated.
+    /// Stores a record in memory. If a tier is not allowed to store the record, its own record is removed, because it
+    /// is now outdated.
     ///
     /// - Returns: whether to store the record in the tiers behind memory.
     private func update(
@@ -294,7 +298,7 @@ package final class Tiers: Sendable {
         return isBehind
     }
 
-    /// Removes a record that the origin replaced with a response that may not be stored. Its variants stay under its
+    /// Removes a record that the origin replaced with a response that must not be stored. Its variants stay under its
     /// digest.
     package func forget(_ record: OriginalRecord) {
         _ = memory.removeRecord(source: record.source, selection: record.selection)
@@ -320,8 +324,8 @@ package final class Tiers: Sendable {
         writeBehind(.variant(entry, body: body, source: source), bytes: body.count, marks, end: end)
     }
 
-    /// Lets look-ups find the record (nil: its removal) while it is waiting to be stored. The returned closure ends
-    /// that.
+    /// Lets look-ups find the record, or its removal if `new` is nil, while it is waiting to be stored. The returned
+    /// closure ends this.
     private func wait(_ new: OriginalRecord?, of record: OriginalRecord, _ mark: PurgeMark) -> @Sendable () -> Void {
         waiting.add(
             .record(new, record.selection), under: .records(source: ByteString(record.source)), of: record.source,
@@ -362,8 +366,8 @@ package final class Tiers: Sendable {
             })
     }
 
-    /// Returns a change with the cost of a look-up in a farther tier as the variant's cost, if that is less than
-    /// rendering the variant.
+    /// Returns a change in which the variant's cost is the cost of a look-up in a farther tier, if that is less than
+    /// the cost of rendering the variant.
     private func charged(_ kind: EntryChange.Kind, in tier: Int) -> EntryChange.Kind {
         guard case .variant(var entry, let body, let source) = kind,
             let lookup = links[(tier + 1)...].compactMap(\.millisecondsOfHit).min(), lookup < entry.cost
@@ -383,7 +387,7 @@ package final class Tiers: Sendable {
         await folder?.close()
     }
 
-    /// Logs the folder's notice once, such as that the cached entries are lost.
+    /// Logs the folder's notice once, for example that the cached entries are lost.
     private func tellOfNotice() {
         guard let notice = folder?.store.notice, !hasToldOfNotice.exchange(true, ordering: .relaxed) else { return }
         warn(notice)

@@ -2,7 +2,7 @@
 public struct MemoryBudgets: Sendable, Hashable {
     /// The number of bytes for the bodies of originals as they were received.
     public var originals: Int
-    /// The number of bytes for the records of originals, in addition to the bodies. By default, a tenth of `originals`.
+    /// The number of bytes for the records of originals, in addition to the bodies. Defaults to a tenth of `originals`.
     public var records: Int
     /// The number of bytes for encoded variants.
     public var variants: Int
@@ -29,7 +29,7 @@ package protocol PurgeNews: Sendable {
 /// The configuration of `Tiers`.
 package struct TiersConfiguration: Sendable {
     package var memory: MemoryBudgets
-    /// The cache folder; nil disables the disk tier.
+    /// The cache folder. If nil, there is no disk tier.
     package var folder: String?
     package var disk = DiskStoreConfiguration()
     /// The tiers behind memory and the folder, from near to far.
@@ -41,7 +41,7 @@ package struct TiersConfiguration: Sendable {
     /// The size in bytes of the longest body that is read from disk into memory.
     package var longestInMemory = 4 << 20
     package var warn: @Sendable (String) -> Void = { _ in }
-    /// The purges by other machines; nil without a fleet.
+    /// The purges by other machines, or nil if there is no fleet.
     package var news: (any PurgeNews)?
 
     package init(memory: MemoryBudgets) { self.memory = memory }

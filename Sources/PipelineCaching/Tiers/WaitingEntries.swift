@@ -5,8 +5,8 @@ import Synchronization
 /// Entries that are waiting to be stored. Look-ups find them in the meantime, because memory may be too small for them,
 /// or disabled.
 ///
-/// Each entry has memory's mark from when its work began. After a later purge of its names, look-ups no longer find it,
-/// and the store will refuse it.
+/// Each entry has the mark that memory had when the work on the entry began. After a later purge of its names, look-ups
+/// no longer find it, and the store will refuse it.
 final class WaitingEntries: Sendable {
     enum Key: Hashable, Sendable {
         case variant(String)
@@ -43,7 +43,7 @@ final class WaitingEntries: Sendable {
     /// Adds an item.
     ///
     /// - Parameters:
-    ///   - mark: memory's mark when the work began.
+    ///   - mark: the mark that memory had when the work began.
     ///   - source: the source of the item.
     /// - Returns: a closure that removes the item again.
     func add(_ item: Item, under key: Key, of source: String, mark: PurgeMark) -> @Sendable () -> Void {
@@ -69,7 +69,8 @@ final class WaitingEntries: Sendable {
             defer { if state.items[key]?.isEmpty == true { state.items[key] = nil } }
             return state.items[key]?.remove(at: at)
         }
-        // Release it outside the lock: dropping the last reference to a file that was not stored frees its blocks.
+        // Release it outside the lock, because dropping the last reference to a file that was not stored frees its
+        // blocks.
         withExtendedLifetime(gone) {}
     }
 
@@ -89,8 +90,8 @@ final class WaitingEntries: Sendable {
         return body
     }
 
-    /// Returns the waiting changes to a source's records, oldest first. Read them before the tiers: a change stored in
-    /// between is then found in both places, and none is missed.
+    /// Returns the waiting changes to a source's records, oldest first. Read them before the tiers, so that a change
+    /// that is stored in the meantime is found in both places instead of being missed.
     func records(of source: String) -> RecordChanges {
         RecordChanges(items: items(.records(source: ByteString(source))))
     }

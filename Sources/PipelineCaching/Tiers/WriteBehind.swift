@@ -5,8 +5,8 @@ import Synchronization
 /// responding.
 ///
 /// Queueing holds a lock for one append and never waits for the tier. Changes beyond the limit are dropped and counted.
-/// Changes are stored in order, one call at a time. Small changes that are waiting share a call, and so a transaction,
-/// which costs half as much as storing them one by one.
+/// Changes are stored in order, one call at a time. Small changes that are waiting share a call and therefore a
+/// transaction, which costs half as much as storing them one by one.
 final class WriteBehind: Sendable {
     /// One change to store.
     struct Write: Sendable {
@@ -15,12 +15,12 @@ final class WriteBehind: Sendable {
         var bytes: Int
         /// Whether the write may share a call with others. A long write would make other writers wait for all of them.
         var isSmall: Bool
-        /// Runs once, after the change was stored (true), failed or was dropped (false).
+        /// Called once. The argument is true if the change was stored, and false if it failed or was dropped.
         var end: @Sendable (_ isStored: Bool) -> Void
     }
 
-    /// The bytes charged per write in addition to its own. A freshened record has none, but takes memory while it is
-    /// waiting.
+    /// The number of bytes charged for each write in addition to `bytes`. A freshened record has no bytes, but takes up
+    /// memory while it is waiting.
     static let overhead = 1_024
     /// The maximum number of small changes per transaction, for which other writers wait.
     static let mostTogether = 16
@@ -40,7 +40,7 @@ final class WriteBehind: Sendable {
 
         var isEmpty: Bool { head == steps.count }
 
-        /// Takes one step, and releases its body, because the array shrinks only occasionally.
+        /// Removes one step and releases its body, because the array shrinks only occasionally.
         private mutating func next() -> Step {
             defer {
                 steps[head] = .job {}
@@ -136,7 +136,7 @@ final class WriteBehind: Sendable {
         }
     }
 
-    /// Returns the next steps; nil, once, if no steps are left.
+    /// Returns the next steps. Returns nil once if no steps are left.
     private func next() -> [Step]? {
         queue.withLock { queue in
             let steps = queue.take()
@@ -153,8 +153,8 @@ final class WriteBehind: Sendable {
             case .write(let write): writes.append(write)
             }
         }
-        // The error is not reported: each change is tried again individually, so that only a failing change is lost and
-        // counted.
+        // The error is not reported, because each change is tried again individually, so that only a failing change is
+        // lost and counted.
         let areStored = writes.count > 1 ? (try? await store(writes.map(\.change))) != nil : false
         for write in writes {
             var isStored = areStored
