@@ -15,13 +15,13 @@ package func absolutePath(_ path: String) -> String {
     return "/" + parts.joined(separator: "/")
 }
 
-// These split by bytes. A name may begin with a combining mark, which Swift would join with the preceding slash into a
-// single character.
+// These properties split strings by bytes, because a name may begin with a combining mark, which Swift would join with
+// the preceding slash into a single character.
 extension String {
-    /// The components between slashes, without empty ones.
+    /// The components between slashes. Empty components are omitted.
     package var pathParts: [Substring] { utf8.split(separator: UInt8(ascii: "/")).map { Substring($0) } }
 
-    /// The parts before and after the last slash; nil if the string has no slash.
+    /// The parts before and after the last slash, or nil if the string has no slash.
     package var splitAtLastSlash: (folder: String, name: String)? {
         guard let slash = utf8.lastIndex(of: UInt8(ascii: "/")) else { return nil }
         return (String(self[..<slash]), String(self[utf8.index(after: slash)...]))

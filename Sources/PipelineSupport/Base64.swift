@@ -20,7 +20,7 @@ package enum Base64 {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Decodes the URL-safe form. Padding is optional. Returns nil for any other string.
+    /// Decodes the URL-safe form. Padding is optional. Returns nil if `text` is not valid.
     package static func urlDecoded(_ text: some StringProtocol) -> [UInt8]? {
         var digits = Array(text.utf8)
         if digits.count % 4 == 0 {
@@ -39,7 +39,7 @@ package enum Base64 {
                 bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(held)))
             }
         }
-        // Rejects nonzero trailing bits, because the same bytes would have several encodings.
+        // Reject nonzero trailing bits, because otherwise the same bytes would have several encodings.
         return bits & (1 << UInt32(held) - 1) == 0 ? bytes : nil
     }
 

@@ -1,10 +1,10 @@
-/// Configures when requests to an origin that keeps failing are rejected (the `fetch.breaker` setting).
+/// Determines when requests to an origin that keeps failing are rejected (the `fetch.breaker` setting).
 public struct BreakerConfiguration: Sendable, Hashable {
     /// The number of consecutive failures that open the breaker: failed connections, timeouts and 5xx responses.
-    /// Default 20, which an outage reaches immediately but a page with broken images does not.
+    /// Defaults to 20, a number that an outage reaches immediately, but a page with broken images does not.
     public var failures = 20
-    /// How long the breaker stays open before a trial request. The pause doubles each time the trial fails, up to eight
-    /// times this value. Default 10 s.
+    /// The time for which the breaker stays open before a trial request. It doubles each time the trial fails, up to
+    /// eight times this value. Defaults to 10 s.
     public var pause = Duration.seconds(10)
 
     /// Creates a configuration with the defaults.
@@ -14,13 +14,13 @@ public struct BreakerConfiguration: Sendable, Hashable {
 /// Rejects requests to origins that keep failing. The breaker for an origin is closed, open after consecutive failures,
 /// or half open with one trial request.
 ///
-/// A value type that takes the time as a parameter. The owner must synchronize access.
+/// This is a value type that takes the time as a parameter. The owner must synchronize access.
 package struct CircuitBreaker: Sendable {
     package enum Admission: Sendable, Hashable {
         /// Send the request. The outcome of a trial decides for all other requests, so it must be recorded.
         case ask(isTrial: Bool)
-        /// Reject the request. The values are the number of failures so far, and the seconds until the next trial (0
-        /// while a trial is in progress).
+        /// Reject the request. The values are the number of failures so far and the number of seconds until the next
+        /// trial, which is 0 while a trial is in progress.
         case refuse(failures: Int, seconds: Double)
     }
 
@@ -43,7 +43,7 @@ package struct CircuitBreaker: Sendable {
     private let configuration: BreakerConfiguration
     private var states: [String: State] = [:]
 
-    /// The maximum number of origins remembered. Names come from requests, so memory must not grow with them.
+    /// The maximum number of origins to remember. It limits memory, because the names of origins come from requests.
     package static let mostOrigins = 4096
 
     package init(_ configuration: BreakerConfiguration) { self.configuration = configuration }

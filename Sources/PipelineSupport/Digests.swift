@@ -10,7 +10,7 @@ package struct SHA256: Sendable {
         SHA256_Update(&state, piece.baseAddress, piece.count)
     }
 
-    /// Returns the digest, 32 bytes, and consumes the value.
+    /// Returns the digest, which has 32 bytes, and consumes the value.
     package consuming func finalize() -> [UInt8] {
         [UInt8](unsafeUninitializedCapacity: Int(SHA256_DIGEST_LENGTH)) { bytes, count in
             SHA256_Final(bytes.baseAddress, &state)
@@ -31,7 +31,7 @@ package func sha256Hex(_ bytes: [UInt8]) -> String { hex(SHA256.digest(of: bytes
 /// Returns the SHA-256 of a UTF-8 string as 64 lowercase hexadecimal digits.
 package func sha256Hex(_ text: String) -> String { sha256Hex(Array(text.utf8)) }
 
-/// Returns the HMAC (RFC 2104) with SHA-256, 32 bytes.
+/// Returns the HMAC (RFC 2104) with SHA-256, which has 32 bytes.
 package func hmacSHA256(_ text: [UInt8], key: [UInt8]) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: Int(SHA256_DIGEST_LENGTH)) { bytes, count in
         HMAC(EVP_sha256(), key, Int32(key.count), text, text.count, bytes.baseAddress, nil)
@@ -39,7 +39,7 @@ package func hmacSHA256(_ text: [UInt8], key: [UInt8]) -> [UInt8] {
     }
 }
 
-/// Returns the MD5 of bytes, which object stores use in `ETag` and `Content-MD5`. MD5 gives no protection against
+/// Returns the MD5 of bytes, which object stores use in `ETag` and `Content-MD5`. MD5 does not protect against
 /// attackers.
 package func md5(_ bytes: [UInt8]) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: Int(MD5_DIGEST_LENGTH)) { digest, count in

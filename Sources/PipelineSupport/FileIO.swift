@@ -10,8 +10,8 @@ package func uninterrupted<Value: SignedInteger>(_ call: () -> Value) -> Value {
 
 /// Reads and writes complete buffers. All calls block, and continue after a signal or a partial transfer.
 package enum FileIO {
-    /// Reads until the buffer is full, the file ends or an error occurs. Returns the number of bytes read. Sets `errno`
-    /// to 0 unless an error occurred.
+    /// Reads until the buffer is full, the file ends or an error occurs. Returns the number of bytes that were read.
+    /// Sets `errno` to 0 unless an error occurred.
     package static func fill(_ buffer: UnsafeMutableRawBufferPointer, from file: Int32, at offset: Int = 0) -> Int {
         var filled = 0
         while filled < buffer.count, let start = buffer.baseAddress {
@@ -26,7 +26,8 @@ package enum FileIO {
         return filled
     }
 
-    /// Returns `count` bytes of a file. Returns nil if the file is shorter, with `errno` 0, or cannot be read.
+    /// Returns `count` bytes of a file. Returns nil if the file cannot be read, or if it is shorter, in which case
+    /// `errno` is 0.
     package static func bytes(_ count: Int, of file: Int32, at offset: Int = 0) -> [UInt8]? {
         var failure: Int32 = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in

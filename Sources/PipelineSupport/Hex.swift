@@ -13,7 +13,8 @@ package func hex(_ bytes: UnsafeRawBufferPointer) -> String {
     }
 }
 
-/// Returns the value of a hexadecimal digit, uppercase or lowercase; nil for any other byte.
+/// Returns the value of an uppercase or lowercase hexadecimal digit. Returns nil if the byte is not a hexadecimal
+/// digit.
 @inlinable package func hexValue(_ byte: UInt8) -> UInt8? {
     switch byte {
     case 0x30...0x39: byte - 0x30

@@ -1,7 +1,7 @@
 /// A binary heap that finds its members by number, so that any member can be changed or removed.
 ///
-/// Each call takes O(log n) comparisons. A removed member leaves nothing behind. Inlinable, so that other modules can
-/// specialize it for their own keys.
+/// Each call takes O(log n) comparisons. Removed members do not take up memory. The methods are inlinable, so that
+/// other modules can specialize them for their own keys.
 package struct IndexedHeap<Key: Comparable> {
     @usableFromInline var members: [(id: UInt64, key: Key)] = []
     @usableFromInline var places: [UInt64: Int] = [:]
@@ -13,7 +13,7 @@ package struct IndexedHeap<Key: Comparable> {
     /// The member with the smallest key.
     @inlinable package var first: (id: UInt64, key: Key)? { members.first }
 
-    /// The key of a member; nil if the number is not in the heap. Setting the key adds, moves or removes the member.
+    /// The key of a member, or nil if the number is not in the heap. Setting the key adds, moves or removes the member.
     @inlinable package subscript(id: UInt64) -> Key? {
         get { places[id].map { members[$0].key } }
         set {

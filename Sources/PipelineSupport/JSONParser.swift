@@ -22,11 +22,11 @@ package enum JSONValue: Sendable, Hashable {
 /// Parses a JSON text (RFC 8259).
 ///
 /// The parser is strict: it rejects comments, trailing commas, bytes after the value, duplicate names, and nesting
-/// deeper than 64. Numbers without a fraction or exponent that fit in an `Int` become `.int`, others `.double`. JSON is
-/// needed only for settings, manifests and purges, and loading Foundation would cost more than answering from the
-/// cache.
+/// deeper than 64. Numbers that fit in an `Int` and have no fraction or exponent become `.int`, and other numbers
+/// become `.double`. Foundation is not used, because loading it would take longer than a response from the cache, and
+/// JSON is needed only for settings, manifests and purges.
 package struct JSONParser {
-    /// The reason a text is malformed. `offset` is in bytes and starts at 0.
+    /// The reason why a text is malformed. `offset` is in bytes and starts at 0.
     package struct Malformed: Error, Sendable, Equatable, CustomStringConvertible {
         package var offset: Int
         package var message: String

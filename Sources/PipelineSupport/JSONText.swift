@@ -15,22 +15,22 @@ package struct JSONText: Sendable {
         text += value
     }
 
-    /// Adds a string; nil adds nothing.
+    /// Adds a string. Has no effect if the value is nil.
     package mutating func add(_ name: String, _ value: String?) {
         if let value { add(name, raw: Self.quoted(value)) }
     }
 
-    /// Adds an integer; nil adds nothing.
+    /// Adds an integer. Has no effect if the value is nil.
     package mutating func add(_ name: String, _ value: Int?) {
         if let value { add(name, raw: String(value)) }
     }
 
-    /// Adds a Boolean; nil adds nothing.
+    /// Adds a Boolean. Has no effect if the value is nil.
     package mutating func add(_ name: String, _ value: Bool?) {
         if let value { add(name, raw: value ? "true" : "false") }
     }
 
-    /// Adds a number; nil adds nothing.
+    /// Adds a number. Has no effect if the value is nil.
     package mutating func add(_ name: String, _ value: Double?) {
         if let value { add(name, raw: Self.number(value)) }
     }

@@ -11,7 +11,7 @@ package enum NaturalOrder {
         return (result ?? nil) ?? precedes(Array(first), Array(second))
     }
 
-    /// Not generic, because sorting a folder with 100,000 names calls this 1.7 million times.
+    /// This method is not generic, because sorting a folder with 100,000 names calls it 1.7 million times.
     package static func precedes(_ first: UnsafeBufferPointer<UInt8>, _ second: UnsafeBufferPointer<UInt8>) -> Bool {
         var (a, b) = (0, 0)
         while a < first.count, b < second.count {

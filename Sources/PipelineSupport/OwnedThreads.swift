@@ -1,10 +1,10 @@
 import Glibc
 
-/// A few threads for calls that block (libvips, SQLite, files), so that these do not block threads of Swift's
+/// A few threads for calls that block (libvips, SQLite, files), so that such calls do not block threads of Swift's
 /// cooperative pool.
 ///
-/// Jobs start in the order submitted. Callers must bound how many they submit. The threads exit after the last job once
-/// this value has been released, or when `stop()` is called.
+/// Jobs start in the order in which they were submitted. Callers must limit the number of jobs that they submit. The
+/// threads exit after the last job once this object has been released, or when `stop()` is called.
 package final class OwnedThreads: Sendable {
     private let queue = JobQueue()
 
@@ -48,8 +48,8 @@ package final class OwnedThreads: Sendable {
     /// Returns when no job is waiting or running.
     package func drain() { queue.drain() }
 
-    /// Drains the queue, then stops the threads and waits for them to exit. A job on these threads cannot wait for its
-    /// own end; if a job calls this method, the threads exit after their last job.
+    /// Drains the queue, then stops the threads and waits for them to exit. If a job on these threads calls this
+    /// method, it does not wait, because it cannot wait for its own end. The threads then exit after their last job.
     package func stop() {
         if queue.isRunHere { return queue.close() }
         queue.drain()
@@ -89,7 +89,7 @@ private final class ThreadBody: Sendable {
     init(_ body: @escaping @Sendable () -> Void) { self.body = body }
 }
 
-/// Jobs in the order submitted, for the threads that call `runAll`.
+/// A queue of jobs, in the order in which they were submitted, for the threads that call `runAll`.
 // @unchecked Sendable: all mutable state is accessed only while holding `mutex`.
 package final class JobQueue: @unchecked Sendable {
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
@@ -112,7 +112,7 @@ package final class JobQueue: @unchecked Sendable {
         pthread_cond_init(settled, nil)
     }
 
-    /// The threads retain the queue, so all of them have exited.
+    /// The threads retain the queue, so all of them have already exited.
     deinit {
         pthread_cond_destroy(settled)
         pthread_cond_destroy(arrived)
@@ -163,7 +163,7 @@ package final class JobQueue: @unchecked Sendable {
             jobs.append(job)
             return true
         }
-        // Signal after releasing the mutex; otherwise the woken thread would have to wait for it.
+        // Signal after releasing the mutex, because otherwise the woken thread would have to wait for it.
         if isTaken { pthread_cond_signal(arrived) }
         return isTaken
     }
@@ -195,7 +195,7 @@ package final class JobQueue: @unchecked Sendable {
 
     /// Closes the queue. Jobs that are already queued still run.
     ///
-    /// - Parameter end: called after the last thread has run its last job; called immediately if there are no threads.
+    /// - Parameter end: called after the last thread has run its last job, or immediately if there are no threads.
     package func close(_ end: (@Sendable () -> Void)? = nil) {
         let isOver = locked {
             isClosed = true

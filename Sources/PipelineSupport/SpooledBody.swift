@@ -1,11 +1,11 @@
 import Glibc
 import Synchronization
 
-/// A body in a file, accessed only through a descriptor. It uses no memory. A file without a name disappears with this
-/// value or with the process.
+/// A body in a file, accessed only through a descriptor. It uses no memory. A file without a name is deleted when this
+/// object is released or the process ends.
 public final class SpooledBody: Sendable, Hashable {
-    /// The descriptor, open for reading and valid for as long as this value. Use `pread` or map the file; the file
-    /// position is unspecified.
+    /// The descriptor, which is open for reading and valid for as long as this object exists. Use `pread` or map the
+    /// file, because the file position is unspecified.
     public let descriptor: Int32
     private let length: Atomic<Int>
 
@@ -18,14 +18,14 @@ public final class SpooledBody: Sendable, Hashable {
     /// Creates a file in a folder for writing. Returns nil if that fails.
     package init?(folder: String) {
         length = Atomic(0)
-        // `O_TMPFILE`, which Swift does not import. A file can be given a name later only if it was opened with this
-        // flag.
+        // The number is `O_TMPFILE`, which Swift does not import. A file can be given a name later only if it was
+        // opened with this flag.
         let unnamed = open(folder, 0o20_000_000 | O_DIRECTORY | O_RDWR | O_CLOEXEC, 0o600)
         if unnamed >= 0 {
             descriptor = unnamed
             return
         }
-        // For file systems without O_TMPFILE. mkstemp(3) requires six of these letters and replaces them.
+        // This is for file systems without O_TMPFILE. mkstemp(3) requires six of these letters and replaces them.
         var name = Array((folder + "/.spool-" + String(repeating: "X", count: 6)).utf8CString)
         descriptor = mkstemp(&name)
         guard descriptor >= 0 else { return nil }
@@ -33,7 +33,7 @@ public final class SpooledBody: Sendable, Hashable {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
     }
 
-    /// Takes ownership of an open file that is not modified any more, and closes it when the value is released.
+    /// Takes ownership of an open file that is not modified any more, and closes it when this object is released.
     ///
     /// - Parameter count: the length of the file in bytes.
     package init(descriptor: Int32, count: Int) {
@@ -43,7 +43,8 @@ public final class SpooledBody: Sendable, Hashable {
 
     deinit { if descriptor >= 0 { close(descriptor) } }
 
-    /// Appends bytes. Returns false if the disk does not accept all of them; none of them is then part of the body.
+    /// Appends bytes. Returns false if the disk does not accept all of them. In that case, none of them is part of the
+    /// body.
     package func append(_ bytes: [UInt8]) -> Bool {
         let start = count
         let isWritten = bytes.withUnsafeBytes { FileIO.write($0, to: descriptor, at: start) }
@@ -70,17 +71,17 @@ public final class SpooledBody: Sendable, Hashable {
         return fstat(descriptor, &info) == 0 && Int(info.st_size) >= count
     }
 
-    /// Returns the complete body; nil if reading fails. Blocks.
+    /// Returns the complete body, or nil if reading fails. This call blocks.
     public func bytes() -> [UInt8]? { bytes(0..<count) }
 
-    /// Returns a part of the body; nil if reading fails or the range exceeds the body. Blocks.
+    /// Returns a part of the body, or nil if reading fails or the range exceeds the body. This call blocks.
     public func bytes(_ range: Range<Int>) -> [UInt8]? {
         guard range.lowerBound >= 0, range.upperBound <= count else { return nil }
         return FileIO.bytes(range.count, of: descriptor, at: range.lowerBound)
     }
 
     /// Passes the body to `take` in pieces, in order, until it returns false. Returns false in that case, or if reading
-    /// fails. Blocks.
+    /// fails. This call blocks.
     package func forEachPiece(_ take: (UnsafeRawBufferPointer) -> Bool) -> Bool {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.pieceBytes, alignment: 16)
         defer { buffer.deallocate() }
@@ -99,8 +100,8 @@ public final class SpooledBody: Sendable, Hashable {
 
     /// Maps the body into memory for the duration of the call. Returns nil if it cannot be mapped.
     ///
-    /// Use this only for files that no other process can truncate: reading beyond the end of a mapped file kills the
-    /// process.
+    /// Use this only for files that no other process can truncate, because reading beyond the end of a mapped file
+    /// kills the process.
     package func withMapping<Value>(_ body: (UnsafeRawBufferPointer) -> Value) -> Value? {
         let count = count
         guard count > 0, let address = mmap(nil, count, PROT_READ, MAP_PRIVATE, descriptor, 0), address != MAP_FAILED

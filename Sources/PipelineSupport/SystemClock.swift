@@ -6,12 +6,13 @@ package enum SystemClock {
     case unix
     /// The time since an arbitrary moment, for measuring durations.
     case monotonic
-    /// Like `monotonic`, but includes the time for which the machine was suspended.
+    /// Like `monotonic`, but including the time for which the machine was suspended.
     case boot
     /// The CPU time of the calling thread.
     case threadCPU
 
-    /// Nanoseconds since an arbitrary moment. This clock advances every few milliseconds and is the cheapest to read.
+    /// The number of nanoseconds since an arbitrary moment. This clock advances every few milliseconds and is the
+    /// cheapest to read.
     package static var coarseNanoseconds: UInt64 { nanoseconds(CLOCK_MONOTONIC_COARSE) }
 
     /// The nanoseconds of the `boot` clock.

@@ -2,10 +2,10 @@
 /// `oldestEvery`th removal takes the oldest work regardless of urgency, so that a stream of urgent work does not starve
 /// the rest.
 ///
-/// A value type without a lock, clock or bound, which the owner must provide. Each call except `update` and `elements`
-/// takes O(log n) steps.
+/// This is a value type without a lock, a clock or a limit, so the owner must provide these. Each call except `update`
+/// and `elements` takes O(log n) steps.
 package struct UrgencyQueue<Element> {
-    /// The urgency of a member. The smallest comes first.
+    /// The urgency of a member. The member with the smallest value comes first.
     package struct Urgency: Comparable {
         package let priority: UInt8
         package let id: UInt64
@@ -23,8 +23,8 @@ package struct UrgencyQueue<Element> {
     @usableFromInline let oldestEvery: Int
     @usableFromInline var turn = 0
 
-    /// - Parameter oldestEvery: how often the oldest member is removed regardless of urgency; for example, 4 for every
-    ///   fourth removal. At least 1, which is first in, first out.
+    /// - Parameter oldestEvery: determines how often the oldest member is removed regardless of its urgency. For
+    ///   example, 4 means every fourth removal, and 1, the minimum, means first in, first out.
     @inlinable package init(oldestEvery: Int) { self.oldestEvery = max(1, oldestEvery) }
 
     @inlinable package var count: Int { members.count }
@@ -36,23 +36,23 @@ package struct UrgencyQueue<Element> {
     @inlinable package var oldest: UInt64? { byAge.first?.id }
 
     /// - Parameters:
-    ///   - id: the number for the other calls. Numbers must ascend: of two members, the one with the lower number was
-    ///     added first.
-    ///   - priority: the raw value of a `TaskPriority`; higher is more urgent.
+    ///   - id: the number that identifies the member in other calls. A member that is added later must have a higher
+    ///     number.
+    ///   - priority: the raw value of a `TaskPriority`. A higher value is more urgent.
     @inlinable package mutating func push(_ element: Element, id: UInt64, priority: UInt8) {
         members[id] = element
         byUrgency[id] = Urgency(priority: priority, id: id)
         byAge[id] = id
     }
 
-    /// Removes and returns the next member; nil if the queue is empty.
+    /// Removes and returns the next member. Returns nil if the queue is empty.
     @inlinable package mutating func pop() -> Element? {
         guard let id = (turn + 1) % oldestEvery == 0 ? oldest : mostUrgent?.id else { return nil }
         turn &+= 1
         return remove(id: id)
     }
 
-    /// Removes and returns the member with a number; nil if it is not in the queue any more.
+    /// Removes and returns the member with the given number. Returns nil if it is not in the queue any more.
     @inlinable package mutating func remove(id: UInt64) -> Element? {
         byUrgency[id] = nil
         byAge[id] = nil

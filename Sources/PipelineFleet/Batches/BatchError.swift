@@ -7,10 +7,10 @@ package enum BatchError: Error, Sendable, Hashable, CustomStringConvertible {
     case gone(BatchID)
     /// A different version of this program created the batch.
     case unknownFormat(BatchID)
-    /// An item exceeds `BatchTerms.maxBytes`, or its result does. If the number is nil, the options do.
+    /// An item or its result exceeds `BatchTerms.maxBytes`. If the number is nil, the options exceed it.
     case tooLarge(item: Int?, bytes: Int)
-    /// The batch does not contain as many items as the submitter expects: another submitter added items, or an earlier
-    /// call that seemed to fail added them. Nothing was changed.
+    /// The batch does not contain as many items as the submitter expects: items were added by another submitter, or by
+    /// an earlier call that seemed to fail. Nothing was changed.
     case outOfStep(expected: Int, submitted: Int)
     /// Items were submitted after `finish`.
     case finished(BatchID, total: Int)

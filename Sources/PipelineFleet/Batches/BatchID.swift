@@ -10,7 +10,7 @@ package struct BatchID: Sendable, Hashable, CustomStringConvertible {
         description = String(repeating: "0", count: 16 - digits.count) + digits
     }
 
-    /// Parses an ID; nil for any other string, so that no other string becomes part of a key.
+    /// Parses an ID. Returns nil if `text` is not a valid ID, so that only valid IDs become part of a key.
     package init?(_ text: String) {
         guard text.utf8.count == 16, text.utf8.allSatisfy(\.isLowercaseHex)
         else { return nil }
@@ -24,7 +24,7 @@ package struct BatchID: Sendable, Hashable, CustomStringConvertible {
     var results: RedisWord { key("results") }
     var dead: RedisWord { key("dead") }
     var state: RedisWord { key("state") }
-    /// The keys in the order that the scripts expect.
+    /// The keys, in the order that the scripts expect.
     var keys: [RedisWord] { [items, results, dead, state] }
 
     /// Returns a key. The braces put all keys of a batch in one hash slot, as scripts require behind a cluster proxy.

@@ -1,6 +1,6 @@
-// A batch in Redis, and the scripts that change it. Each script is atomic. Scripts instead of Swift code decide which
-// items to lease and which are dead, because another worker could act on the same item between a read and a later
-// write.
+// A batch in Redis, and the scripts that change it. Each script is atomic. Scripts rather than Swift code decide which
+// items to lease and which items are dead, because otherwise another worker could act on the same item between a read
+// and a later write.
 //
 // - `…:items`, a stream of `number`, `payload`. An item stays until it has a result. The item's lease is its pending
 //   entry in the consumer group `workers`: consumer, idle time and delivery count. A worker proves that it still holds
@@ -21,8 +21,8 @@ struct BatchScript {
     let text: String
 
     private init(_ body: String, isForNew: Bool = false) {
-        // The server may evict one key and keep the other. XDEL leaves an empty stream, so both keys exist until the
-        // batch ends.
+        // The server may evict one key and keep the other, so check both. XDEL leaves an empty stream, so both keys
+        // exist until the batch ends.
         let check = """
             if redis.call('EXISTS', items, state) < 2 then return redis.status_reply('GONE') end
             if get('format') ~= \(Self.format) then return redis.status_reply('FORMAT') end
@@ -59,7 +59,7 @@ struct BatchScript {
             """
     }
 
-    /// Creates the batch unless it exists. Arguments: options, tries, lease and keep.
+    /// Creates the batch unless it exists. The arguments are the options, tries, lease and keep.
     static let create = BatchScript(
         """
         if redis.call('EXISTS', state) == 1 then return 0 end
@@ -76,9 +76,9 @@ struct BatchScript {
     /// Postpones the expiry.
     static let touch = BatchScript("renew() return 1")
 
-    /// Adds as many items as the window allows. Arguments: the number of the first item, the window and the payloads.
-    /// Returns the previous number of items and how many were added: -1 if the numbers differ, -2 if the batch is
-    /// finished.
+    /// Adds as many items as the window allows. The arguments are the number of the first item, the window and the
+    /// payloads. Returns the previous number of items and the number of added items. The latter is -1 if the number of
+    /// the first item is wrong, and -2 if the batch is finished.
     static let submit = BatchScript(
         """
         local submitted = get('submitted')
@@ -94,7 +94,7 @@ struct BatchScript {
         return {submitted, count}
         """)
 
-    /// Stores the total if it is correct. Argument: the total. Returns the number of items.
+    /// Stores the total if it is correct. The argument is the total. Returns the number of items.
     static let finish = BatchScript(
         """
         if get('submitted') == tonumber(ARGV[1]) then redis.call('HSET', state, 'total', ARGV[1]) end
@@ -102,11 +102,11 @@ struct BatchScript {
         return get('submitted')
         """)
 
-    /// Leases items: first items with an expired lease, then new items. Arguments: consumer, count and whether the
-    /// worker holds no items. A previously leased item may have killed its worker, so it is leased alone, and the
-    /// worker gets no other item in the meantime. Each item gets at least two tries, because a different item may have
-    /// caused the first failure. Returns the lease, the ID of the newest item ever leased, and pairs of an entry and
-    /// its delivery count. Returns `COMPLETE` if every item has a result.
+    /// Leases items: first items with an expired lease, then new items. The arguments are the consumer, the count and
+    /// whether the worker holds no items. An item that was leased before may have killed its worker, so it is leased
+    /// alone, and the worker gets no other item in the meantime. Each item gets at least two tries, because the first
+    /// failure may have been caused by a different item. Returns the lease, the ID of the newest item ever leased, and
+    /// pairs of an entry and its delivery count. Returns `COMPLETE` if every item has a result.
     static let take = BatchScript(
         """
         local consumer, count, tries, lease = ARGV[1], tonumber(ARGV[2]), get('tries'), get('lease')
@@ -143,8 +143,8 @@ struct BatchScript {
         return {lease, newest, taken}
         """)
 
-    /// Stores an item's result if the worker still holds the item. Arguments: consumer, entry, attempt, number, kind
-    /// and payload.
+    /// Stores an item's result if the worker still holds the item. The arguments are the consumer, entry, attempt,
+    /// number, kind and payload.
     static let complete = BatchScript(
         """
         if not owns(ARGV[1], ARGV[2], ARGV[3]) then return 0 end
@@ -152,8 +152,8 @@ struct BatchScript {
         return 1
         """)
 
-    /// Restarts an item's lease if the worker still holds the item. Arguments: consumer, entry and attempt. JUSTID
-    /// leaves the delivery count unchanged.
+    /// Restarts an item's lease if the worker still holds the item. The arguments are the consumer, entry and attempt.
+    /// JUSTID leaves the delivery count unchanged.
     static let extend = BatchScript(
         """
         if not owns(ARGV[1], ARGV[2], ARGV[3]) then return 0 end
@@ -161,8 +161,8 @@ struct BatchScript {
         return 1
         """)
 
-    /// Ends an item's lease and decrements its delivery count if the worker still holds the item. Arguments: consumer,
-    /// entry and attempt.
+    /// Ends an item's lease and decrements its delivery count if the worker still holds the item. The arguments are the
+    /// consumer, entry and attempt.
     static let release = BatchScript(
         """
         if not owns(ARGV[1], ARGV[2], ARGV[3]) then return 0 end
@@ -218,7 +218,7 @@ extension RedisConnection {
         return isUnknown ? .serverTooOld(unexpected(reply)) : .redis(unexpected(reply))
     }
 
-    /// Reads the entries after an entry of each stream; `.null` if none arrived in time.
+    /// Reads the entries that follow the given entry of each stream. Returns `.null` if no entry arrived in time.
     func read(
         _ streams: [(key: RedisWord, last: RedisWord)], count: Int, blockSeconds: Double, timeoutSeconds: Double
     ) async throws(BatchError) -> RedisReply {

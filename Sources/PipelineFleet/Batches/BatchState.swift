@@ -1,16 +1,16 @@
 /// The terms of a batch, set by its creator.
 package struct BatchTerms: Sendable, Hashable {
-    /// The maximum number of times that an item is leased before it is dead. 1 to 1,000. Default 3.
+    /// The maximum number of times that an item is leased before it is dead, from 1 to 1,000. Defaults to 3.
     package var tries = 3
-    /// The seconds after which an item is leased again, unless its worker completes or extends it. At least 0.001.
-    /// Default 60.
+    /// The number of seconds after which an item is leased again, unless its worker completes or extends it. Must be at
+    /// least 0.001. Defaults to 60.
     package var leaseSeconds = 60.0
-    /// The seconds after which Redis removes a batch that has no submitter and makes no progress. At least 0.001.
-    /// Default 7 days.
+    /// The number of seconds after which Redis removes a batch that has no submitter and makes no progress. Must be at
+    /// least 0.001. Defaults to 7 days.
     package var keepSeconds = 7 * 86_400.0
 
-    /// The maximum size of an item, of a result and of the options in bytes: 64 KiB, so that full reads stay within a
-    /// connection's limit.
+    /// The maximum size in bytes of an item, of a result and of the options. It is 64 KiB, so that full reads stay
+    /// within a connection's limit.
     package static let maxBytes = 64 << 10
 
     package init() {}
@@ -21,13 +21,13 @@ package struct BatchState: Sendable, Hashable {
     package var terms = BatchTerms()
     /// The bytes that the submitter passed to `create`.
     package var options: [UInt8]
-    /// The time of creation in Unix seconds by the server's clock.
+    /// The time of creation in Unix seconds, according to the server's clock.
     package var created: Int
     /// The number of items submitted so far. It is also the number of the next item.
     package var submitted: Int
-    /// The total number of items; nil until `finish` is called.
+    /// The total number of items, or nil if `finish` has not been called yet.
     package var total: Int?
-    /// The number of items with a result.
+    /// The number of items that have a result.
     package var done: Int
     /// The number of results that are failures or dead items.
     package var failed: Int
@@ -37,7 +37,7 @@ package struct BatchState: Sendable, Hashable {
     /// Whether every item has a result.
     package var isComplete: Bool { done == total }
 
-    /// Parses the reply to `BatchScript.state`; nil if the reply is malformed.
+    /// Parses the reply to `BatchScript.state`. Returns nil if the reply is malformed.
     init?(_ reply: RedisReply) {
         let names = ["tries", "lease", "keep", "created", "submitted", "done", "failed"]
         guard let parts = reply.elements, parts.count == 2, case .integer(let unacknowledged) = parts[1],

@@ -1,18 +1,18 @@
 /// Submits the items of a batch and reads the results, over two connections.
 ///
 /// A submitter may stop at any time. Another submitter with the batch's ID can continue: `attach` returns the number of
-/// items, and unacknowledged results can be read again. Alternate between submitting, reading and acknowledging: once
-/// the window is full, `submit` adds no items until results are acknowledged.
+/// items, and unacknowledged results can be read again. Alternate between submitting, reading and acknowledging,
+/// because once the window is full, `submit` adds no items until results are acknowledged.
 package struct BatchSubmitter: Sendable {
     package let id: BatchID
-    /// The maximum number of items and results in Redis at a time. At least 1. Default 10,000.
+    /// The maximum number of items and results in Redis at a time, at least 1. Defaults to 10,000.
     package var window = 10_000
 
     /// The maximum number of results per read. With the largest payloads, they take half of
     /// `RedisConnection.Configuration.maxReplyBytes`.
     package static let maxResults = 256
-    /// The maximum number of items, and roughly of bytes, that one call of `submit` adds. A script blocks the complete
-    /// server while it runs.
+    /// The maximum number of items, and the approximate maximum number of bytes, that one call of `submit` adds. They
+    /// are limited because a script blocks the complete server while it runs.
     private static let (maxItems, maxBytes) = (1_000, 4 << 20)
 
     private let commands: RedisConnection
@@ -28,14 +28,14 @@ package struct BatchSubmitter: Sendable {
 
     /// Creates the batch. The call may be repeated after an error.
     ///
-    /// - Parameter options: what workers need in addition to the items; at most `BatchTerms.maxBytes`.
+    /// - Parameter options: the data that workers need in addition to the items, at most `BatchTerms.maxBytes`.
     package func create(options: [UInt8] = [], terms: BatchTerms = BatchTerms()) async throws(BatchError) {
         guard options.count <= BatchTerms.maxBytes else { throw .tooLarge(item: nil, bytes: options.count) }
         func milliseconds(_ seconds: Double) -> RedisWord { RedisWord(Int(min(max(seconds, 0.001), 1e9) * 1000)) }
         let tries = RedisWord(min(max(terms.tries, 1), 1_000))
         let (lease, keep) = (milliseconds(terms.leaseSeconds), milliseconds(terms.keepSeconds))
         _ = try await commands.run(.create, id, [RedisWord(options), tries, lease, keep])
-        // The order matters: workers remove batches without state from the index.
+        // The order matters, because workers remove batches without state from the index.
         try await list()
     }
 
@@ -57,14 +57,14 @@ package struct BatchSubmitter: Sendable {
     /// Returns the state of the batch.
     package func state() async throws(BatchError) -> BatchState { try await commands.state(of: id) }
 
-    /// Adds items from the front of `payloads`, as many as the window and the limits of a call allow.
+    /// Adds as many items from the front of `payloads` as the window and the limits of a call allow.
     ///
     /// - Parameters:
     ///   - payloads: the items, at most `BatchTerms.maxBytes` each. If one is larger, no item is added.
-    ///   - first: the number of the first item: the number of items submitted before.
-    /// - Returns: the number of items added; 0 if the window is full.
-    /// - Throws: `outOfStep` if `first` is wrong. After a connection error the items may have been added, and a
-    ///   repeated call then throws `outOfStep`.
+    ///   - first: the number of the first item, which is the number of items that were submitted before it.
+    /// - Returns: the number of items that were added, or 0 if the window is full.
+    /// - Throws: `outOfStep` if `first` is wrong. If a connection error occurs, the items may have been added
+    ///   nevertheless, and a repeated call then throws `outOfStep`.
     package func submit(_ payloads: [[UInt8]], from first: Int) async throws(BatchError) -> Int {
         for (index, payload) in payloads.enumerated() where payload.count > BatchTerms.maxBytes {
             throw .tooLarge(item: first + index, bytes: payload.count)
@@ -97,14 +97,15 @@ package struct BatchSubmitter: Sendable {
 
     /// Reads results in order of completion.
     ///
-    /// An item has one result. Every submitter reads the result until a submitter acknowledges it, so ignore item
-    /// numbers seen before.
+    /// An item has one result. Every submitter reads the result until a submitter acknowledges it, so ignore the
+    /// numbers of items that you have already processed.
     ///
     /// - Parameters:
-    ///   - last: the last result read; `.start` for the oldest result in Redis.
+    ///   - last: the last result that was read, or `.start` to begin with the oldest result in Redis.
     ///   - count: the maximum number of results, 1 to `maxResults`.
-    ///   - blockSeconds: the seconds to wait for a result; 0 does not wait. Concurrent calls wait one after the other.
-    /// - Returns: the results; empty if none arrived in time.
+    ///   - blockSeconds: the number of seconds to wait for a result. If 0, the call does not wait. Concurrent calls
+    ///     wait one after the other.
+    /// - Returns: the results. The array is empty if no result arrived in time.
     package func results(
         after last: StreamID = .start, count: Int = maxResults, blockSeconds: Double = 0
     ) async throws(BatchError) -> [ItemResult] {
@@ -132,7 +133,7 @@ package struct BatchSubmitter: Sendable {
         guard case .integer = reply else { throw commands.failure(reply) }
     }
 
-    /// Deletes the batch. Workers that later complete its items get `gone`.
+    /// Deletes the batch. If workers complete its items later, they receive the error `gone`.
     package func remove() async throws(BatchError) {
         let unlist: [RedisWord] = ["SREM", BatchID.index, RedisWord(id.description)]
         for reply in try await commands.batch([unlist, ["UNLINK"] + id.keys]) {

@@ -4,16 +4,16 @@ import PipelineSupport
 ///
 /// Each worker is a new consumer, so a restarted worker does not mistake its predecessor's items for its own.
 package struct BatchWorker: Sendable {
-    /// The batch to serve; nil to serve all open batches.
+    /// The batch to serve, or nil to serve all open batches.
     package let batch: BatchID?
 
     /// The maximum number of items per call. With the largest payloads, they take half of
     /// `RedisConnection.Configuration.maxReplyBytes`.
     package static let maxItems = 256
-    /// The maximum number of batches that one call queries: a random choice if more are open.
+    /// The maximum number of batches that one call queries. If more batches are open, they are chosen at random.
     private static let maxBatches = 64
-    /// The seconds after which a waiting worker looks for new batches and expired leases, or a quarter of a lease if
-    /// that is less. Default 1.
+    /// The number of seconds after which a waiting worker looks for new batches and expired leases. A quarter of a
+    /// lease is used if that is less. Defaults to 1.
     package var lookSeconds = 1.0
 
     private let consumer = RedisWord(BatchID().description)
@@ -32,14 +32,15 @@ package struct BatchWorker: Sendable {
     ///
     /// A previously leased item is returned alone, and only while the worker holds no items. If the item has been
     /// leased as often as its batch allows, and at least twice, it becomes dead instead. An item that kills its workers
-    /// therefore does not stop the other items or make them fail. If the call fails, items may have been leased in
-    /// vain. They become available again after their lease, and the try counts.
+    /// therefore does not stop the other items or make them fail. If the call fails, items may have been leased
+    /// nevertheless. They become available again when their lease expires, and the failed call counts as a try.
     ///
     /// - Parameters:
     ///   - count: the maximum number of items, 1 to `maxItems`.
-    ///   - blockSeconds: the seconds to wait for an item; 0 does not wait. Concurrent calls wait one after the other.
-    ///   - isIdle: whether the worker holds no items. Default true.
-    /// - Returns: the items; empty if none became available in time, nil if `batch` is complete.
+    ///   - blockSeconds: the number of seconds to wait for an item. If 0, the call does not wait. Concurrent calls wait
+    ///     one after the other.
+    ///   - isIdle: whether the worker holds no items. Defaults to true.
+    /// - Returns: the items, or nil if `batch` is complete. The array is empty if no item became available in time.
     /// - Throws: `gone` and `unknownFormat` only if they concern `batch`.
     package func next(
         count: Int = 1, blockSeconds: Double = 0, isIdle: Bool = true
@@ -56,12 +57,12 @@ package struct BatchWorker: Sendable {
     /// The result of querying all batches.
     private struct Look {
         var items: [LeasedItem] = []
-        /// Batches without an available item, each with the ID of the newest item ever leased.
+        /// The batches that have no available item, each with the ID of the newest item that was ever leased.
         var idle: [(batch: BatchID, newest: RedisWord)] = []
         var waitSeconds: Double
     }
 
-    /// Queries the batches once; returns nil if `batch` is complete.
+    /// Queries the batches once. Returns nil if `batch` is complete.
     private func look(_ count: Int, _ isIdle: Bool) async throws(BatchError) -> Look? {
         var look = Look(waitSeconds: lookSeconds)
         for id in try await batches() where look.items.count < count && !look.items.contains(where: \.isAlone) {
@@ -114,8 +115,8 @@ package struct BatchWorker: Sendable {
 
     /// Waits until a batch has an item that was never leased, or until the next query is due.
     ///
-    /// Unlike XREADGROUP, XREAD leases nothing. A cancelled wait or a lost reply therefore costs no try, and waiting on
-    /// several batches never yields more items than requested.
+    /// Unlike XREADGROUP, XREAD does not lease items. A cancelled wait or a lost reply therefore does not count as a
+    /// try, and waiting for several batches never returns more items than requested.
     private func wait(_ look: Look, atMost seconds: Double) async throws(BatchError) {
         let seconds = min(seconds, look.waitSeconds)
         guard !look.idle.isEmpty else {
@@ -131,7 +132,7 @@ package struct BatchWorker: Sendable {
     /// Stores an item's result if this worker still holds the item. The call may be repeated after a connection error.
     ///
     /// - Parameters:
-    ///   - result: the result, at most `BatchTerms.maxBytes`.
+    ///   - result: the result, which must not exceed `BatchTerms.maxBytes`.
     ///   - isFailure: whether the result counts as a failure.
     /// - Returns: whether the result was stored by this call. A repeated call returns false if the first call stored
     ///   the result.
@@ -151,8 +152,8 @@ package struct BatchWorker: Sendable {
         try await change(items, .extend)
     }
 
-    /// Returns items that this worker will not complete. Other workers may lease them at once, and the try does not
-    /// count.
+    /// Returns items that this worker will not complete. Other workers may lease them at once, and this try is not
+    /// counted.
     ///
     /// - Returns: the items that this worker no longer held.
     @discardableResult package func release(_ items: [LeasedItem]) async throws(BatchError) -> [LeasedItem] {

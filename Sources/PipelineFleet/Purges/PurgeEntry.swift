@@ -9,7 +9,7 @@ struct PurgeEntry: Sendable, Hashable {
         (self.id, self.number, self.payload, self.node) = (id, number, payload, node)
     }
 
-    /// Parses a pair of an ID and its fields; nil if `reply` has a different form.
+    /// Parses a pair of an ID and its fields. Returns nil if `reply` has a different form.
     init?(_ reply: RedisReply) {
         guard let pair = reply.elements, pair.count == 2, let id = pair[0].text.flatMap(StreamID.init) else {
             return nil

@@ -2,12 +2,13 @@
 package enum PurgeLoss: Sendable, Hashable, CustomStringConvertible {
     /// The node's stored position is missing or damaged.
     case damagedPlace
-    /// The numbers in the stream are smaller than the node's number: the server was emptied, or a failover lost writes.
+    /// The numbers in the stream are smaller than the node's number, because the server was emptied or a failover lost
+    /// writes.
     case smallerNumber(Int, place: Int)
     /// Entries are missing before number `found`, or at the end if `found` is nil.
     case gap(expected: Int, found: Int?)
-    /// The entry at the node's position is no longer in the stream: it was trimmed while the node was away, or the
-    /// stream was replaced.
+    /// The entry at the node's position is no longer in the stream, because it was trimmed while the node was away or
+    /// the stream was replaced.
     case placeGone(Int)
     /// The stream was created again, or another node has lost purges.
     case otherEpoch
@@ -41,6 +42,6 @@ package enum PurgeEvent: Sendable, Hashable {
     /// Purges may have been missed. Treat everything stored until now as stale.
     case lost(PurgeLoss)
     case connected
-    /// The connection failed and will be retried. Reported once, and again if the kind of error changes.
+    /// The connection failed and will be retried. This is reported once, and again if the kind of error changes.
     case disconnected(RedisError)
 }

@@ -4,14 +4,14 @@
 package struct PurgePlace: Sendable, Hashable, CustomStringConvertible {
     package var number: Int
     package var streamID: StreamID
-    /// The epoch of the stream; empty in a position that an earlier version stored.
+    /// The epoch of the stream. It is empty if an earlier version stored the position.
     package var epoch = ""
 
     package init(number: Int, streamID: StreamID, epoch: String = "") {
         (self.number, self.streamID, self.epoch) = (number, streamID, epoch)
     }
 
-    /// Parses a position; nil if the string is malformed.
+    /// Parses a position. Returns nil if the string is malformed.
     package init?(_ text: String) {
         let words = text.split(separator: " ", omittingEmptySubsequences: false).map { String($0) }
         guard words.count == 3, let number = Self.number(words[0]), let id = StreamID(words[1]) else { return nil }
@@ -20,17 +20,17 @@ package struct PurgePlace: Sendable, Hashable, CustomStringConvertible {
 
     package var description: String { "\(number) \(streamID) \(epoch)" }
 
-    /// Parses a number as Redis writes it, up to 2⁵³, the limit up to which Redis scripts count exactly; nil for other
-    /// strings.
+    /// Parses a number as Redis writes it. Returns nil if `text` is not such a number or exceeds 2⁵³, the limit up to
+    /// which Redis scripts count exactly.
     static func number(_ text: String) -> Int? {
         guard let number = Int(text), (0...1 << 53).contains(number), String(number) == text else { return nil }
         return number
     }
 }
 
-/// The knowledge with which a node begins to follow the stream.
+/// The state in which a node begins to follow the stream.
 package enum PurgeStart: Sendable, Hashable {
-    /// Nothing. The node is new and has nothing to purge.
+    /// The node is new and has nothing to purge.
     case new
     case place(PurgePlace)
     /// The stored position cannot be parsed, or is missing although the node has stored entries.
@@ -42,12 +42,12 @@ package struct StreamID: Sendable, Hashable, CustomStringConvertible {
     package var milliseconds: UInt64 = 0
     package var sequence: UInt64 = 0
 
-    /// The ID before the first entry of any stream.
+    /// The ID that precedes the first entry of any stream.
     package static let start = StreamID()
 
     private init() {}
 
-    /// Parses an ID as Redis writes it; nil for other strings.
+    /// Parses an ID as Redis writes it. Returns nil if `text` is not such an ID.
     package init?(_ text: String) {
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 2, let milliseconds = UInt64(parts[0]), let sequence = UInt64(parts[1]) else { return nil }

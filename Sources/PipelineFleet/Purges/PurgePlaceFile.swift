@@ -4,7 +4,7 @@ import PipelineSupport
 /// The file in which earlier versions stored a node's position in the stream of purges. It is read once.
 ///
 /// The file has three lines: `purge-place 1`, `NUMBER STREAM-ID`, and the SHA-256 of the previous lines. Any other
-/// content is a damaged position.
+/// content is treated as a damaged position.
 package final class PurgePlaceFile: Sendable {
     private let path: String
     private let thread = OwnedThreads(count: 1)

@@ -1,15 +1,15 @@
 /// Decides, from the content of the stream, which purges a node must apply and whether it has missed any.
 ///
-/// The type is a value and performs no I/O. `place` advances with the returned events. The caller stores it once it has
-/// applied them.
+/// The type is a value and performs no I/O. `place` advances with the returned events. The caller stores the position
+/// after it has applied the events.
 struct PurgeProgress: Sendable, Hashable {
-    /// The node's position; nil until the end of the stream is known. This is the case initially, and after a loss that
-    /// no entry in the stream follows.
+    /// The node's position, or nil if the end of the stream is not known. This is the case initially, and after a loss
+    /// that no entry in the stream follows.
     private(set) var place: PurgePlace?
-    /// A loss to report with the next position. Otherwise, a purge published between the handling of the loss and the
-    /// search for a position would be missed.
+    /// A loss to report with the next position. If it were reported earlier, a purge that is published between the
+    /// handling of the loss and the search for a position would be missed.
     private var pending: PurgeLoss?
-    /// The epoch to replace, so that the other nodes notice the loss; nil if another node has replaced it.
+    /// The epoch to replace, so that the other nodes notice the loss, or nil if another node has replaced it.
     private(set) var outdated: String?
 
     init(_ start: PurgeStart) {
@@ -23,8 +23,8 @@ struct PurgeProgress: Sendable, Hashable {
     /// Begins at the end of the stream.
     ///
     /// - Parameters:
-    ///   - counter: the number of the last purge that any node has published; 0 before the first purge.
-    ///   - last: the last entry of the stream at the same moment; nil if the stream is empty.
+    ///   - counter: the number of the last purge that any node has published, or 0 before the first purge.
+    ///   - last: the last entry of the stream at the same moment, or nil if the stream is empty.
     ///   - epoch: the stream's epoch.
     mutating func begin(counter: Int, last: StreamID?, epoch: String = "") -> [PurgeEvent] {
         place = PurgePlace(number: counter, streamID: last ?? .start, epoch: epoch)
@@ -35,10 +35,11 @@ struct PurgeProgress: Sendable, Hashable {
     /// Processes the entries after the position.
     ///
     /// - Parameters:
-    ///   - counter: the number of the last purge that any node has published; 0 before the first purge.
+    ///   - counter: the number of the last purge that any node has published, or 0 before the first purge.
     ///   - hasPlace: whether the entry at the position is still in the stream.
-    ///   - entries: the next entries, read after the other values; empty only if the stream has no more entries.
-    ///   - epoch: the stream's epoch; nil if it has none.
+    ///   - entries: the next entries, read after the other values. They are empty only if the stream has no more
+    ///     entries.
+    ///   - epoch: the stream's epoch, or nil if it has none.
     mutating func take(
         counter: Int, hasPlace: Bool, entries: [PurgeEntry], epoch: String? = ""
     ) -> [PurgeEvent] {

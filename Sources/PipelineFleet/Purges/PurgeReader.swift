@@ -4,14 +4,14 @@ import PipelineSupport
 package struct PurgeReader: Sendable {
     package var stream: PurgeStream
     package var connection: RedisConnection.Configuration
-    /// The seconds for which a read waits for entries. If no purges are published, an emptied server is noticed after
-    /// that time. Default 5.
+    /// The number of seconds for which a read waits for entries. If no purges are published, it takes this time until
+    /// an emptied server is noticed. Defaults to 5.
     package var blockSeconds = 5.0
 
     /// The maximum number of entries per read. With the largest payloads, they take a quarter of
     /// `RedisConnection.Configuration.maxReplyBytes`.
     private static let batch = 128
-    /// The seconds before the next attempt if the server replies with an error.
+    /// The number of seconds before the next attempt if the server replies with an error.
     private static let pauseSeconds = 1.0
 
     package init(_ stream: PurgeStream, _ connection: RedisConnection.Configuration) {
@@ -22,8 +22,8 @@ package struct PurgeReader: Sendable {
     ///
     /// - Parameters:
     ///   - apply: applies the events of one read.
-    ///   - advance: stores the position after all events so far. It is called after the events were applied, so that a
-    ///     crash in between repeats purges and loses none.
+    ///   - advance: stores the position after all events so far. It is called after the events have been applied, so
+    ///     that a crash in the meantime repeats purges instead of losing them.
     ///   - confirm: called with a time in seconds of `SystemClock.boot`, once all purges published until then have been
     ///     applied.
     /// - Throws: errors from `apply` and `advance`. Errors of the connection itself are events.
@@ -51,7 +51,8 @@ package struct PurgeReader: Sendable {
                 if let place = progress.place, place != stored { try await advance(place) }
                 stored = progress.place ?? stored
                 if let place = progress.place, events.count < Self.batch { await confirm(began, place) }
-                // The process may have been stopped, for example. Purges published in the meantime are read at once.
+                // The process may have been stopped in the meantime, for example. Purges that were published since then
+                // are read at once.
                 isLate = SystemClock.boot.seconds - began > 2 * blockSeconds
             case .failure(let error):
                 if error.code == .cancelled { return }

@@ -1,17 +1,17 @@
 /// The fleet's purges, in a Redis stream that every node writes and follows.
 ///
-/// In addition to the stream, the counter `STREAM:number` numbers the entries without gaps. A reader that misses a
-/// number knows that a purge was lost. A third key, `STREAM:epoch`, is a random string that is set when the stream is
-/// created. A node that notices a loss replaces the epoch, so that nodes that did not see the lost purge learn of it
-/// too. One script uses all keys, so Redis Cluster is not supported.
+/// In addition to the stream, the counter `STREAM:number` numbers the entries without gaps. If a number is missing, a
+/// reader knows that a purge was lost. A third key, `STREAM:epoch`, is a random string that is set when the stream is
+/// created. A node that notices a loss replaces the epoch, so that nodes that did not notice the loss learn of it too.
+/// Redis Cluster is not supported, because one script uses all keys.
 package struct PurgeStream: Sendable {
-    /// The name of the stream. Default `image-pipeline:purges`.
+    /// The name of the stream. Defaults to `image-pipeline:purges`.
     package var name = "image-pipeline:purges"
     /// The approximate number of entries that the server keeps (`MAXLEN ~`), so that nodes that were away can read
-    /// them. Default 100,000.
+    /// them. Defaults to 100,000.
     package var limit = 100_000
 
-    /// The maximum size of a purge in bytes: 64 KiB, so that a batch of purges stays within a connection's limit.
+    /// The maximum size of a purge in bytes. It is 64 KiB, so that a batch of purges stays within a connection's limit.
     package static let maxPayloadBytes = 64 << 10
 
     package init() {}
@@ -19,10 +19,10 @@ package struct PurgeStream: Sendable {
     var counter: String { name + ":number" }
     var epoch: String { name + ":epoch" }
 
-    /// Returns the commands that read the epoch, the number and the last entry in one step. Otherwise, a purge
-    /// published in between would appear lost. A stream without an epoch gets one.
+    /// Returns the command that reads the epoch, the number and the last entry in one step, because otherwise a purge
+    /// that is published in the meantime would appear to be lost. If the stream has no epoch, the command creates one.
     ///
-    /// - Parameter outdated: the epoch to replace; nil to keep the current epoch.
+    /// - Parameter outdated: the epoch to replace, or nil to keep the current epoch.
     func beginning(replacing outdated: String?) -> [RedisWord] {
         let script = """
             local epoch = redis.call('GET', KEYS[3])
@@ -37,7 +37,7 @@ package struct PurgeStream: Sendable {
         return ["EVAL", RedisWord(script), "3"] + keys + [RedisWord(new), RedisWord(outdated ?? "")]
     }
 
-    /// Increments the number and adds an entry in one step; returns the number.
+    /// Increments the number and adds an entry in one step. Returns the number.
     ///
     /// This is a script instead of a transaction (MULTI/EXEC), because XADD in a transaction cannot use the number that
     /// INCR returned. If XADD fails, the script decrements the number again, before any other client has seen it.

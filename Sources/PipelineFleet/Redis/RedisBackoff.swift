@@ -1,11 +1,11 @@
-/// The delay before a failed connection is retried: exponential, with jitter so that the nodes of a fleet do not
-/// reconnect at the same time.
+/// The delay before a failed connection is retried. It grows exponentially and has jitter, so that the nodes of a fleet
+/// do not reconnect at the same time.
 struct RedisBackoff {
     private var failures = 0
     private(set) var retryAt = 0.0
 
-    /// Records a failure. Returns the seconds until the next attempt: a random time between half of the doubled delay
-    /// and all of it.
+    /// Records a failure. Returns the number of seconds until the next attempt, which is a random time between half of
+    /// the doubled delay and the doubled delay.
     mutating func fail(
         _ configuration: RedisConnection.Configuration, now: Double, jitter: Double = .random(in: 0...1)
     ) -> Double {

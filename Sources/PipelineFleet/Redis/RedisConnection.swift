@@ -3,7 +3,7 @@ import Glibc
 import PipelineSupport
 import Synchronization
 
-/// A connection to a Redis server. It is opened on first use, and again after a failure.
+/// A connection to a Redis server. It is opened on first use, and reopened after a failure.
 ///
 /// Calls are performed one after the other on the connection's thread. A blocking command delays all other calls, so
 /// use a separate connection for it.
@@ -13,16 +13,17 @@ package final class RedisConnection: Sendable {
 
     package struct Configuration: Sendable {
         package var url: RedisURL
-        /// The path of a PEM file with the certificate authorities to trust for `rediss://`; nil for the system's
-        /// authorities.
+        /// The path of a PEM file with the certificate authorities to trust for `rediss://`. If nil, the system's
+        /// authorities are trusted.
         package var authoritiesFile: String?
-        /// The seconds for a call, including connecting. Default 5.
+        /// The maximum number of seconds for a call, including the time for connecting. Defaults to 5.
         package var timeoutSeconds = 5.0
-        /// The maximum size of a reply in bytes. Default 32 MiB. A full batch of the largest purges takes 8 MiB.
+        /// The maximum size of a reply in bytes. Defaults to 32 MiB. A full batch of the largest purges takes 8 MiB.
         package var maxReplyBytes = 32 << 20
-        /// The seconds without attempts after a failure, doubled with each further failure. Default 0.1.
+        /// The number of seconds after a failure during which no attempt is made. It is doubled with each further
+        /// failure. Defaults to 0.1.
         package var firstBackoffSeconds = 0.1
-        /// The maximum of the doubled seconds. Default 10.
+        /// The maximum number of seconds after doubling. Defaults to 10.
         package var mostBackoffSeconds = 10.0
 
         package init(_ url: RedisURL) { self.url = url }
@@ -46,8 +47,8 @@ package final class RedisConnection: Sendable {
     ///
     /// A failure closes the connection. The server may have executed the commands nevertheless.
     ///
-    /// - Parameter timeoutSeconds: the timeout, counted from the call; nil for the configured timeout. A call that is
-    ///   waiting for other calls on the same connection may learn later that its time has run out.
+    /// - Parameter timeoutSeconds: the timeout, measured from the beginning of the call. If nil, the configured timeout
+    ///   is used. If the call is waiting for other calls on the same connection, it may end later than its timeout.
     package func send(
         _ commands: [[RedisWord]], timeoutSeconds: Double? = nil
     ) async throws(RedisError) -> [RedisReply] {
@@ -74,7 +75,7 @@ package final class RedisConnection: Sendable {
     }
 }
 
-/// The waiter of a call. Its result or its cancellation resumes it, whichever comes first.
+/// The continuation of a call. It is resumed by the result of the call or by its cancellation, whichever comes first.
 private final class RedisCall: Sendable {
     typealias Outcome = Result<[RedisReply], RedisError>
     private struct State {
@@ -103,13 +104,13 @@ private final class RedisCall: Sendable {
     }
 }
 
-/// The work on a connection's thread.
+/// The part of a connection that runs on its thread.
 ///
-/// `@unchecked Sendable`: `shared` is locked, and only the thread uses everything else.
+/// `@unchecked Sendable` because `shared` is locked, and everything else is used only by the thread.
 private final class RedisWorker: @unchecked Sendable {
     private struct Shared {
         var isClosed = false
-        /// Created by the thread with the first connection.
+        /// This is created by the thread with the first connection.
         var wait: RedisWait?
     }
     private let shared = Mutex(Shared())
@@ -121,7 +122,7 @@ private final class RedisWorker: @unchecked Sendable {
 
     init(_ configuration: RedisConnection.Configuration) { self.configuration = configuration }
 
-    /// Ends the thread's wait. The caller has stored the reason where `check` finds it.
+    /// Ends the thread's wait. Before that, the caller must store the reason where `check` finds it.
     func wake() { shared.withLock { $0.wait }?.wake() }
 
     func close() {
@@ -184,7 +185,7 @@ private final class RedisWorker: @unchecked Sendable {
             throw RedisError(.libraryUnavailable, url, "libcurl is missing: install libcurl4")
         }
         shared.withLock { $0.wait = wait }
-        // Leave signals to the program's own threads. OpenSSL would raise SIGPIPE here.
+        // Leave signals to the program's own threads, because OpenSSL would raise SIGPIPE here.
         var all = sigset_t()
         sigfillset(&all)
         pthread_sigmask(SIG_BLOCK, &all, nil)

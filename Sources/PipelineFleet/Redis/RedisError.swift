@@ -24,9 +24,10 @@ package struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     package let code: Code
-    /// The error, the server (without the password), and how to fix it.
+    /// A description of the error, which names the server (without the password) and says how to fix the problem.
     package internal(set) var message: String
-    /// The seconds until the next connection attempt. Earlier calls fail at once. nil if the next call may try.
+    /// The number of seconds until the next connection attempt. Earlier calls fail at once. nil if the next call may
+    /// try to connect.
     package var retrySeconds: Double?
 
     package var description: String { message }
@@ -46,7 +47,7 @@ package struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
                 : "the server refuses the user or the password"
             return RedisError(.credentialsRefused, url, "\(advice) (\(kind))")
         }
-        // A server that does not know AUTH repeats its arguments in the error.
+        // If a server does not know AUTH, its error repeats the arguments.
         let isTelling = url.password.map { !$0.isEmpty && text.contains($0) } ?? false
         let advice =
             switch kind {

@@ -6,11 +6,11 @@ import PipelineSupport
 /// One TCP or TLS connection to a server. libcurl connects and transfers the bytes, and hiredis parses the replies.
 ///
 /// The easy handle stays in the multi handle, and bytes pass through `curl_easy_send` and `curl_easy_recv`, as
-/// documented for CURLOPT_CONNECT_ONLY. Used on the connection's thread only.
+/// documented for CURLOPT_CONNECT_ONLY. This class is used only on the connection's thread.
 final class RedisLink {
     private let configuration: RedisConnection.Configuration
     private let wait: RedisWait
-    /// Throws if the current call should stop. Called before every wait.
+    /// Throws if the current call must stop. This is called before every wait.
     private let check: () throws(RedisError) -> Void
     private let easy: UnsafeMutableRawPointer
     private let reader: OpaquePointer
@@ -58,7 +58,7 @@ final class RedisLink {
             ccurl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, milliseconds),
             ccurl_set_long(easy, CURLOPT_TCP_KEEPALIVE, 1),
             ccurl_set_open_socket_function(easy, openSocket),
-            // ALPN would offer HTTP.
+            // Disable ALPN, because it would offer HTTP.
             ccurl_set_long(easy, CURLOPT_SSL_ENABLE_ALPN, 0),
             ccurl_set_long(easy, CURLOPT_SSLVERSION, tlsVersion12),
             ccurl_set_long(easy, CURLOPT_SSL_VERIFYPEER, 1),
@@ -84,7 +84,7 @@ final class RedisLink {
         guard ccurl_get_socket(easy, &socket) == CURLE_OK, socket >= 0 else { throw broken(Self.isClosedThere) }
     }
 
-    /// Translates libcurl's status; nil for success.
+    /// Translates libcurl's status. Returns nil on success.
     private func failure(_ status: CURLcode) -> RedisError? {
         let text = String(cString: curl_easy_strerror(status))
         switch status {
@@ -165,7 +165,8 @@ final class RedisLink {
         while replies.count < commands.count {
             try check()
             sent += try send(bytes, from: sent)
-            // A reply that has arrived is accepted, however late it is read: the process may have been stopped.
+            // A reply that has arrived is accepted, however late it is read, because the process may have been stopped
+            // in the meantime.
             if try receive(into: &replies) { continue }
             try goOn(deadline, "\(replies.count) of \(commands.count) replies")
             // Replies are read while commands are written. Otherwise, server and client could wait for each other.
@@ -178,7 +179,7 @@ final class RedisLink {
         return replies
     }
 
-    /// Sends as many bytes as the socket accepts; returns their number.
+    /// Sends as many bytes as the socket accepts. Returns their number.
     private func send(_ bytes: [UInt8], from start: Int) throws(RedisError) -> Int {
         guard start < bytes.count else { return 0 }
         var count = 0
@@ -224,10 +225,10 @@ final class RedisLink {
     }
 }
 
-/// CURL_SSLVERSION_TLSv1_2, a member of an anonymous enumeration: at least TLS 1.2 (RFC 8996).
+/// CURL_SSLVERSION_TLSv1_2, a member of an anonymous enumeration. It requires at least TLS 1.2 (RFC 8996).
 private let tlsVersion12 = 6
 
-/// CURLOPT_OPENSOCKETFUNCTION: opens the socket so that child processes do not inherit it.
+/// Opens the socket so that child processes do not inherit it (CURLOPT_OPENSOCKETFUNCTION).
 private func openSocket(
     _: UnsafeMutableRawPointer?, _: curlsocktype, _ address: UnsafeMutablePointer<curl_sockaddr>?
 ) -> curl_socket_t {

@@ -21,7 +21,7 @@ package enum RedisReply: Sendable, Hashable {
     /// The command failed. The string begins with the kind of error.
     case error(String)
 
-    /// Converts a hiredis reply; nil for RESP3 types, which this client never requests.
+    /// Converts a hiredis reply. Returns nil if it has a RESP3 type, which this client never requests.
     init?(_ reply: OpaquePointer) {
         switch Int(credis_reply_type(reply)) {
         case credis_string: self = .bytes(Self.bytes(reply))
@@ -46,20 +46,20 @@ package enum RedisReply: Sendable, Hashable {
         return Array(UnsafeRawBufferPointer(start: start, count: count))
     }
 
-    /// The elements of an array; nil for other replies.
+    /// The elements of an array, or nil if the reply is not an array.
     var elements: [RedisReply]? { if case .array(let elements) = self { elements } else { nil } }
 
-    /// The string of a byte reply in UTF-8; nil for other replies.
+    /// The string of a reply that contains bytes in UTF-8, or nil if it has a different form.
     var text: String? { if case .bytes(let bytes) = self { String(validating: bytes, as: UTF8.self) } else { nil } }
 }
 
 extension [RedisWord] {
-    /// The command in the Redis protocol; nil if memory is exhausted.
+    /// The command in the Redis protocol, or nil if memory is exhausted.
     var formatted: [UInt8]? {
         let joined = flatMap(\.bytes)
         let lengths = map(\.bytes.count)
         return joined.withUnsafeBytes { joined -> [UInt8]? in
-            // An empty buffer has no address, and words may be empty. hiredis reads nothing there.
+            // An empty buffer has no address, and words may be empty. hiredis does not read from this address.
             let start = joined.bindMemory(to: CChar.self).baseAddress ?? UnsafePointer(bitPattern: 1)
             var offset = 0
             var words: [UnsafePointer<CChar>?] = lengths.map { length in

@@ -2,17 +2,17 @@ import PipelineSupport
 
 /// The location of a Redis server: `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, or `rediss://…` for TLS.
 ///
-/// User and password are percent-decoded. An IPv6 address is in brackets. The port defaults to 6379, and the database
-/// to 0. The password appears in no description and in no error.
+/// User and password are percent-decoded. An IPv6 address must be in brackets. The port defaults to 6379, and the
+/// database to 0. The password never appears in descriptions or errors.
 package struct RedisURL: Sendable, Hashable, CustomStringConvertible {
     package let isTLS: Bool
     /// The host, without the brackets of an IPv6 address.
     package let host: String
     package let port: Int
     package let database: Int
-    /// The user; empty for Redis' default user.
+    /// The user. It is empty if the URL names no user, which means Redis' default user.
     package private(set) var user: String
-    /// The password; nil if the URL has no credentials.
+    /// The password, or nil if the URL has no credentials.
     package private(set) var password: String?
 
     /// An error in a URL. It contains no part of the URL, because any part may contain the password if its `/` or `@`
@@ -101,7 +101,7 @@ package struct RedisURL: Sendable, Hashable, CustomStringConvertible {
         self.port = number
     }
 
-    /// Takes user and password from another URL of the same server, if this URL has none.
+    /// Takes the user and the password from another URL of the same server if this URL has none.
     package mutating func takeCredentials(of other: RedisURL) {
         guard password == nil, other.place == place, other.isTLS == isTLS else { return }
         (user, password) = (other.user, other.password)
