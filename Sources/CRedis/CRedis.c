@@ -46,7 +46,7 @@ static struct {
     int (*redisReaderFeed)(credis_reader *reader, const char *bytes, size_t count);
     int (*redisReaderGetReply)(credis_reader *reader, void **reply);
     void (*freeReplyObject)(void *reply);
-    // Returns long long since 1.1. Commands of 2 GB are never sent.
+    // The result is a long long since version 1.1, but an int is sufficient, because commands of 2 GB are never sent.
     int (*redisFormatCommandArgv)(char **target, int count, const char **words, const size_t *lengths);
     void (*redisFreeCommand)(char *command);
 } hiredis;

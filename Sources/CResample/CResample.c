@@ -389,8 +389,8 @@ cresample *cresample_new(
     s->row_bytes = s->samples * (s->is_wide ? sizeof(uint16_t) : 1);
     s->share = 1 / (float)steps;
     curve_init(s, linear);
-    // Must be zeroed. An incomplete last batch adds the unused rows with weight 0, and 0 times an uninitialized NaN
-    // would be NaN.
+    // The memory must be zeroed, because an incomplete last batch adds the unused rows with weight 0, and 0 times an
+    // uninitialized NaN would be NaN.
     s->light = calloc(BATCH * CHUNK, sizeof(float));
     s->pending = malloc((BATCH - 1) * s->row_bytes);
     if (!s->light || !s->pending || !kernel_init(&s->horizontal, across, out_width, 2 * group_of(bands))

@@ -1,8 +1,8 @@
 #include "CResample.h"
 #include "Wide.h"
 
-// The number of samples that are processed at once. A multiple of the samples in a row of a square for any number of
-// bands.
+// The number of samples that are processed at once. It is a multiple of the number of samples in a row of a square, for
+// any number of bands.
 enum { EDGE = 4, CHUNK = 768 };
 
 WIDE int cresample_cut_squares(const uint8_t *rows, size_t stride, int width, int bands) {

@@ -1,4 +1,4 @@
-// Descriptors, sockets and spawning, for the front process and for both sides. Sandbox restrictions are in Locks.c.
+// Descriptors, sockets and spawning, for the front process and its workers. The sandbox restrictions are in Locks.c.
 #include "CSandbox.h"
 
 #include <errno.h>
@@ -57,7 +57,7 @@ int csandbox_send(int socket, const void *bytes, size_t count, const int *descri
         header->cmsg_len = CMSG_LEN(sizeof(int) * descriptor_count);
         memcpy(CMSG_DATA(header), descriptors, sizeof(int) * descriptor_count);
     }
-    // Never block: a worker that does not read must not delay the thread that monitors its deadline.
+    // Never block, because a worker that does not read must not delay the thread that monitors its deadline.
     ssize_t sent;
     do sent = sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (sent < 0 && errno == EINTR);
@@ -74,7 +74,7 @@ ssize_t csandbox_receive(
     struct iovec part = {.iov_base = buffer, .iov_len = capacity};
     struct msghdr message = {
         .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
-    // Without room for descriptors, the kernel discards any descriptors that were sent.
+    // If there is no room for descriptors, the kernel discards any descriptors that were sent.
     if (descriptor_capacity == 0) {
         message.msg_control = NULL;
         message.msg_controllen = 0;
@@ -121,7 +121,7 @@ int csandbox_peer(int socket, pid_t *process, uid_t *user) {
 }
 
 int csandbox_memory_file(const char *name) {
-    // Not executable, if the kernel supports that (0x8 is MFD_NOEXEC_SEAL, Linux 6.3).
+    // The file is not executable if the kernel supports that (0x8 is MFD_NOEXEC_SEAL, Linux 6.3).
     int file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | 0x8U);
     if (file < 0 && errno == EINVAL) file = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     return moved_up(file);
@@ -197,7 +197,8 @@ int csandbox_open_below(int folder, const char *path, int flags, int links) {
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | (links ? 0 : RESOLVE_NO_SYMLINKS),
     };
     long opened;
-    // The kernel gives up if a file is renamed at the same time, because the path might then lead out of the folder.
+    // If a file is renamed at the same time, the kernel reports an error, because the path might then lead out of the
+    // folder.
     int attempts = 0;
     do opened = syscall(SYS_openat2, folder, path, &how, sizeof how);
     while (opened < 0 && (errno == EINTR || (errno == EAGAIN && ++attempts < 64)));

@@ -1,7 +1,7 @@
 // The restrictions that a render worker applies to itself before it receives the first byte of a picture.
 //
-// Landlock: https://docs.kernel.org/userspace-api/landlock.html. Called by number: Debian 12's glibc has no wrappers.
-// seccomp: https://docs.kernel.org/userspace-api/seccomp_filter.html.
+// Landlock: https://docs.kernel.org/userspace-api/landlock.html. The calls are made by number, because Debian 12's
+// glibc has no wrappers. seccomp: https://docs.kernel.org/userspace-api/seccomp_filter.html.
 #include "CSandbox.h"
 
 #include <dirent.h>
@@ -75,7 +75,7 @@ static int drop_capabilities(void) {
     return syscall(SYS_capset, &header, none) == 0;
 }
 
-/// Makes the kernel kill a worker instead of the front process when memory runs out.
+/// Makes the kernel kill this worker instead of the front process when memory runs out.
 static void volunteer_for_oom(void) {
     int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
     if (file < 0) return;
@@ -106,7 +106,8 @@ struct landlock_rules {
 #endif
 
 /// Forbids opening, creating or changing files by name, binding or connecting TCP ports, and sending signals to other
-/// processes, as far as the kernel's version supports it. Returns the Landlock version in force, or 0 without Landlock.
+/// processes, as far as the kernel's version supports it. Returns the Landlock version in force, or 0 if Landlock is
+/// not available.
 static int lock_files(void) {
     long version = syscall(SYS_landlock_create_ruleset, NULL, 0, 1 /* LANDLOCK_CREATE_RULESET_VERSION */);
     if (version < 1) return 0;
@@ -276,7 +277,7 @@ void csandbox_lock(const CSandboxLocks *locks, CSandboxReport *report) {
     report->no_capabilities = drop_capabilities();
     report->not_dumpable = prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0;
     report->no_new_privileges = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0;
-    // Without no_new_privs, the kernel denies both of these to an unprivileged process.
+    // If no_new_privs is not set, the kernel denies both of these to an unprivileged process.
     report->landlock = lock_files();
     report->seccomp = lock_calls(locks->fonts > 0 && csandbox_answer_opening());
 }

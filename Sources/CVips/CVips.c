@@ -23,7 +23,7 @@ static void ignore_warning(const char *domain, int level, const char *message, v
     (void)user;
 }
 
-/// The library file. NULL for the file that the loader finds.
+/// The library file, or NULL to use the file that the loader finds.
 static _Atomic(const char *) chosen;
 
 void cvips_choose(const char *path) { atomic_store(&chosen, strdup(path)); }
@@ -32,8 +32,8 @@ static void load(void) {
     const char *sonames[] = {"libvips.so.42", "libgobject-2.0.so.0", "libglib-2.0.so.0"};
     const char *path = atomic_load(&chosen);
     if (!path) path = getenv("IMAGE_PIPELINE_LIBVIPS");
-    // The chosen file must contain all three libraries, or depend on the others: a symbol lookup also searches
-    // dependencies.
+    // The chosen file must contain all three libraries, or depend on the other two, because a symbol lookup also
+    // searches dependencies.
     if (path) sonames[0] = sonames[1] = sonames[2] = path;
     void *libraries[3];
     for (int i = 0; i < 3; i++) {
@@ -97,7 +97,7 @@ int cvips_load_module(const char *name) {
     if (!loader) return 0;
     void *(*open_module)(const char *, int) = NULL;
     *(void **)&open_module = dlsym(loader, "g_module_open");
-    // Bind immediately: a module that lacks a symbol must not load, and lazy binding saves no time here.
+    // Bind immediately, because a module that lacks a symbol must not be loaded, and lazy binding saves no time here.
     return open_module && open_module(path, 0) != NULL;
 }
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 /// Updates a CRC-32C with additional bytes, without the inversions at the beginning and the end. Uses the processor's
-/// CRC instruction if available, which Swift cannot emit.
+/// CRC instruction, which Swift cannot emit, if it is available.
 uint32_t crc32c_continued(uint32_t crc, const void *bytes, size_t count);
 
 /// Updates a CRC-32C bit by bit, for processors without a CRC instruction.

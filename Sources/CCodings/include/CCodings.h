@@ -14,5 +14,5 @@ void ccodings_close(ccodings *state);
 
 /// Writes up to `room` bytes to `out`, and returns the number of bytes written. Advances `in` past the consumed input.
 /// Sets `result` to report whether there is more output, the end has been reached, or the input is malformed or
-/// incomplete. The first call must have the complete input.
+/// incomplete. The complete input must be passed to the first call.
 size_t ccodings_step(ccodings *state, const uint8_t **in, size_t *count, uint8_t *out, size_t room, int *result);

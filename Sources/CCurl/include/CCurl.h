@@ -29,7 +29,7 @@ CURLMcode ccurl_multi_set_long(CURLM *multi, CURLMoption option, long value);
 /// Sets CURLMOPT_SOCKETFUNCTION and its context, CURLMOPT_SOCKETDATA.
 CURLMcode ccurl_multi_set_socket_function(CURLM *multi, void *context, curl_socket_callback value);
 
-/// CURL_GLOBAL_DEFAULT expands to other macros, which Swift does not import.
+/// Swift does not import CURL_GLOBAL_DEFAULT, because it expands to other macros.
 enum { ccurl_global_default = CURL_GLOBAL_DEFAULT };
 
 /// Returns the result of a CURLMSG_DONE message, which is stored in a union.

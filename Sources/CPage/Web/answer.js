@@ -1,6 +1,6 @@
-// Requests to the server, and what their fields say.
+// Requests to the server, and functions that interpret the header fields of its responses.
 
-/** A failed request: the members of `application/problem+json`, or what little is known. */
+/** A failed request, with the members of `application/problem+json` if the server sent them. */
 export class Failure extends Error {
   constructor(title, detail, status, type) {
     super(detail ?? title);
@@ -17,10 +17,10 @@ export class Failure extends Error {
   }
 }
 
-/** Where the site is mounted; this file is at `page/VERSION/answer.js` below it. */
+/** The URL at which the site is mounted. This file is at `page/VERSION/answer.js` below it. */
 export const root = new URL("../../", import.meta.url);
 
-/** `fetch` of a path below the mount point, that throws a `Failure` for whatever is no success. */
+/** Fetches a path below the mount point. Throws a `Failure` if the request does not succeed. */
 export async function ask(path, options = {}) {
   let response;
   try {
@@ -33,7 +33,7 @@ export async function ask(path, options = {}) {
   return response;
 }
 
-/** A picture as it came from the server, not from the browser's cache: its times are to be seen. */
+/** Loads a picture from the server. The browser's cache is not used, because the page shows the request's times. */
 export async function picture(path, options) {
   const began = performance.now();
   const response = await ask(path, { ...options, cache: "no-store" });
@@ -45,7 +45,7 @@ export async function picture(path, options) {
   };
 }
 
-/** Width and height; null if this browser does not decode the format. */
+/** Returns the width and height of a picture, or null if this browser cannot decode the format. */
 export async function dimensions(url) {
   const image = new Image();
   image.src = url;
@@ -57,7 +57,7 @@ export async function dimensions(url) {
   }
 }
 
-/** Entries of `Server-Timing`: `[{ name, title, milliseconds }]`. */
+/** Returns the entries of `Server-Timing`: `[{ name, title, milliseconds }]`. */
 export function serverTimings(text) {
   return [...text.matchAll(/([\w-]+)((?:\s*;\s*[\w-]+=(?:"[^"]*"|[^;,]*))*)/g)].map(([, name, rest]) => {
     const parameters = Object.fromEntries(
@@ -67,10 +67,10 @@ export function serverTimings(text) {
 }
 
 /**
- * What `Cache-Status` (RFC 9211) says, in a sentence.
+ * Returns a sentence that explains `Cache-Status` (RFC 9211).
  *
- * @param place `sample` for a picture of the server's own, `folder` for a file in one of its folders: nothing is asked of
- *   an origin, and nothing expires
+ * @param place `sample` if the source is one of the server's samples, or `folder` if it is a file in one of its
+ *   folders. In both cases, no origin is contacted, and the entry does not expire.
  */
 export function cacheSentence(text, place) {
   if (!text) return "The answer has no Cache-Status.";
@@ -107,7 +107,7 @@ const probes = {
   webp: ["image/webp", "UklGRiQAAABXRUJQVlA4IBgAAAAwAQCdASoBAAEADMDOJaQAA3AA/uuEAAA="],
 };
 
-/** The media types that this browser decodes, as a value of `Accept`, since `fetch` sends none of its own. */
+/** Returns a value of `Accept` with the media types that this browser decodes. `fetch` does not send them itself. */
 export async function acceptedTypes() {
   const found = [];
   for (const [type, base64] of Object.values(probes)) {

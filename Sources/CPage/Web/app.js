@@ -1,4 +1,4 @@
-// The page: a source, a recipe made of the catalogue's steps, and the variant that the server makes of them.
+// The page, with a source, a recipe that consists of steps of the catalogue, and the variant that the server renders.
 import { Failure, acceptedTypes, ask, cacheSentence, dimensions, picture, root } from "./answer.js";
 import { CacheView, authorization } from "./cache.js";
 import { byID, bytesText, debounced, freshID, h, icon, marked, millisecondsText, tabList } from "./dom.js";
@@ -11,7 +11,7 @@ import { fileOf, segment, snippets, stemOf, variantPath } from "./snippets.js";
 import { View, clamped } from "./view.js";
 
 const START = "thumbnail:600x400:fill:gravity=attention,rounded-mask:24,auto";
-/** The recipe that a folder's pictures are opened with. */
+/** The recipe with which the pictures of a folder are opened. */
 const START_OF_FOLDER = "thumbnail:600x400,auto";
 
 class Page {
@@ -21,7 +21,7 @@ class Page {
     this.steps = [];
     this.output = parseRecipe("auto", catalogue)[0];
     this.source = "";
-    /** `original`, `reference` (the recipe as PNG), `variant` and `kept`, each with a `url` of its bytes. */
+    /** `original`, `reference` (the variant as lossless PNG), `variant` and `kept`, each with a `url` of its bytes. */
     this.pictures = {};
     this.view = new View();
     this.drawing = new Drawing(this.view, () => {
@@ -58,7 +58,7 @@ class Page {
     byID("copy").addEventListener("click", () => this.copy());
     byID("accept").addEventListener("change", () => this.request());
     byID("skip").addEventListener("click", (event) => {
-      // The fragment is the page's state.
+      // Do not follow the link, because the fragment is the page's state.
       event.preventDefault();
       byID("divider").focus();
     });
@@ -68,7 +68,7 @@ class Page {
     const start = catalogue.folders.length > 0 ? START_OF_FOLDER : START;
     this.take(state.get("recipe") ?? start, state.get("source") ?? `sample:${catalogue.samples[0]?.name ?? ""}`);
     this.navigate();
-    // Before here, what a visitor types or presses would be lost.
+    // Enable the controls only now, because earlier input would be lost.
     for (const id of ["source", "load", "add-step", "accept", "recipe"]) byID(id).disabled = false;
   }
 
@@ -147,7 +147,8 @@ class Page {
       add.value = "";
       this.add(entry.name);
     };
-    // What is chosen from the list comes at once; what is typed, with Enter, if only its beginning too.
+    // A step that is chosen from the list is added at once. A step that is typed, or of which only the beginning is
+    // typed, is added when the user presses Enter.
     const exact = () => entries.find((entry) => entry.name === add.value.trim());
     add.addEventListener("input", (event) => {
       if (!event.inputType || event.inputType === "insertReplacementText") take(exact());
@@ -183,7 +184,7 @@ class Page {
       .join(",");
   }
 
-  /** The steps that are on. A preset that has an output is written out, without the output. */
+  /** The steps that are enabled. A preset that has an output is replaced with its steps without the output. */
   get stepTexts() {
     const expanded = (text) => text.split(",").map((step) => {
       const preset = step.startsWith("@") ? this.catalogue.preset(step.slice(1)) : undefined;
@@ -199,7 +200,7 @@ class Page {
   add(name) {
     const entry = this.catalogue.entry(name);
     const step = exampleStep(entry, this.catalogue);
-    // The grammar has what is about loading first, then the ratio that all sizes are multiplied by.
+    // Load options come first, followed by the ratio by which all sizes are multiplied.
     const rank = (own) => ["load", "ratio"].indexOf(this.catalogue.entry(own.name)?.role);
     const before = { load: [0], ratio: [0, 1] }[entry.role];
     const at = before ? this.steps.findLastIndex((own) => before.includes(rank(own))) + 1 : this.steps.length;
@@ -208,7 +209,7 @@ class Page {
     this.changed();
   }
 
-  /** Makes the cards of all steps again. */
+  /** Creates the cards of all steps again. */
   render(focused) {
     byID("steps").replaceChildren(...this.steps.map((step, at) => this.card(step, at)));
     byID("steps-empty").hidden = this.steps.length > 0;
@@ -281,7 +282,7 @@ class Page {
     this.update();
   }
 
-  // The answer
+  // Response
 
   async request() {
     this.remember();
@@ -296,7 +297,7 @@ class Page {
     if (this.shownSource !== source) this.showStale(true);
     const options = { headers: { Accept: accept }, signal: abort.signal };
     try {
-      // The original first: the variant's answer then says what it took without waiting for the same fetch.
+      // Load the original first, so that the time of the variant does not include the same fetch.
       if (this.shownSource !== source) await this.loadOriginal(source, abort.signal);
       const variant = await decoded(await picture(variantPath(recipe, source), options));
       if (abort.signal.aborted) return URL.revokeObjectURL(variant.url);
@@ -329,7 +330,7 @@ class Page {
     const original = await picture(path, { signal });
     await decoded(original);
     if (!original.size) {
-      // Browsers show no TIFF, for example; the server can.
+      // Browsers cannot show TIFF, for example, but the server can decode it.
       const shown = await decoded(await picture(variantPath("png", source), { signal }));
       URL.revokeObjectURL(original.url);
       Object.assign(original, { url: shown.url, size: shown.size });
@@ -339,9 +340,9 @@ class Page {
     this.shownSource = source;
   }
 
-  /** What the variant would be without loss; nothing if the server does not make it. */
+  /** Loads the variant in lossless form. If the server does not render it, there is no reference. */
   async loadReference(source, signal) {
-    // Plain `png` may take a palette over, and lose colours with it.
+    // `png` without `lossless` may use the original's palette, and would then lose colors.
     const recipe = [...this.stepTexts, "png:lossless"].join(",");
     const known = this.pictures.reference;
     if (known?.recipe === recipe && known.source === source) return;
@@ -354,7 +355,7 @@ class Page {
     }
   }
 
-  /** Puts a picture in its place and frees the bytes that are needed no more. */
+  /** Stores a picture under its role, and frees the previous one's bytes if they are no longer needed. */
   hold(role, picture) {
     const old = this.pictures[role];
     this.pictures[role] = picture;
@@ -380,7 +381,10 @@ class Page {
 
   // Drawing
 
-  /** What is drawn: the crop that the recipe begins with, and the first thumbnail's focus, in shares of the original. */
+  /**
+   * The marks on the original: the crop that the recipe begins with, and the focus of the first thumbnail. Positions
+   * are fractions of the original's edges.
+   */
   get marks() {
     const { width, height } = this.pictures.original.size ?? {};
     const numbers = /^(\d+)x(\d+)\+(\d+)\+(\d+)$/.exec(this.firstCrop?.values[0] ?? "")?.slice(1).map(Number);
@@ -405,7 +409,7 @@ class Page {
       const [left, top] = [Math.round(area.x * size.width), Math.round(area.y * size.height)];
       const [width, height] = [
         Math.round((area.x + area.width) * size.width) - left, Math.round((area.y + area.height) * size.height) - top];
-      // A click draws nothing.
+      // A click without a movement does not draw a crop.
       if (width < 1 || height < 1) return this.showPictures();
       const crop = parseStep(`crop:${width}x${height}+${left}+${top}`, this.catalogue);
       const at = this.steps.findLastIndex((step) => this.catalogue.entry(step.name)?.role === "load") + 1;
@@ -446,7 +450,7 @@ class Page {
     }
   }
 
-  /** Dims pictures and figures that are not, or not yet, those of what is asked for. */
+  /** Dims pictures and figures that do not belong to the current source and recipe. */
   showStale(isStale) {
     for (const id of ["stage", "panels"]) byID(id).classList.toggle("stale", isStale);
   }
@@ -480,7 +484,7 @@ class Page {
       h("div", {}, h("dt", {}, name), h("dd", {}, value))));
   }
 
-  /** One bar for each stage, beginning where the previous one ended. */
+  /** Shows one bar for each stage. Each bar begins where the previous one ends. */
   showTimings(variant) {
     const total = variant.timings.reduce((sum, entry) => sum + entry.milliseconds, 0);
     const seen = variant.seconds * 1000;
@@ -520,7 +524,7 @@ class Page {
     else byID("snippet").textContent = this.snippets[this.snippet ?? "url"];
   }
 
-  /** Shows what can stand for the picture while it loads; asks the server once the picture is there. */
+  /** Shows placeholders that can be used while the picture loads. Requests them once the picture has been loaded. */
   async showPlaceholder() {
     if (this.snippet !== "placeholder") return;
     const { recipe, source } = this;
@@ -536,7 +540,7 @@ class Page {
       || answers.map((answer) => answer.reason.detail ?? answer.reason.title).join("\n");
   }
 
-  /** The recipe in a format of its own in place of `auto`: programs elsewhere name no formats that they accept. */
+  /** Returns the recipe with an explicit format instead of `auto`, because other programs do not send `Accept`. */
   closedRecipe(format, keepsOptions = true) {
     const given = this.output && keepsOptions ? stepText(this.output).split(":").slice(1) : [];
     const isNumber = (slot, value) => value === "" || slot.words.includes(value) || !Number.isNaN(Number(value));
@@ -554,7 +558,7 @@ class Page {
       await navigator.clipboard.writeText(text);
       told.textContent = "Copied.";
     } catch {
-      // Without TLS, other hosts than this one may not write to the clipboard.
+      // Without TLS, browsers allow only pages of this machine to write to the clipboard.
       getSelection().selectAllChildren(byID("snippet"));
       told.textContent = "Selected; press Ctrl C.";
     }

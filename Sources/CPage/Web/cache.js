@@ -1,11 +1,11 @@
-// The caches: a bar for each tier, read again while it is looked at, and the variants stored last.
+// The caches, with a bar for each tier and the variants that were stored last. They are updated while they are shown.
 import { Failure, ask } from "./answer.js";
 import { byID, bytesText, h } from "./dom.js";
 
 const TOKEN = "image-pipeline-admin-token";
 const PERIOD = 2000;
 
-/** Header fields with the admin token, if there is one. */
+/** Returns header fields with the admin token if there is one. */
 export function authorization() {
   const token = sessionStorage.getItem(TOKEN);
   return token ? { Authorization: `Bearer ${token}` } : {};
@@ -13,8 +13,8 @@ export function authorization() {
 
 export class CacheView {
   /**
-   * @param open called with `(recipe, source)` of a variant that is to be shown
-   * @param folders names of folders, with which sources begin
+   * @param open called with the recipe and source of a variant in order to show it
+   * @param folders the names of the folders, with which sources begin
    */
   constructor(open, folders) {
     Object.assign(this, { open, folders });
@@ -41,11 +41,11 @@ export class CacheView {
     const isKnown = sessionStorage.getItem(TOKEN) !== null;
     byID("token-state").textContent = isKnown ? "A token is kept until this tab closes." : "No token is set.";
     byID("forget-token").hidden = !isKnown;
-    // Without a token a purge is refused.
+    // Without a token, the server rejects purges.
     byID("recent").classList.toggle("closed", !isKnown);
   }
 
-  /** Begins or stops to read. */
+  /** Starts or stops updating the caches. */
   set isShown(value) {
     this.isVisible = value;
     if (value) this.refresh(); else clearTimeout(this.timer);
@@ -89,7 +89,7 @@ export class CacheView {
       }
       const asked = tier.hits + tier.misses;
       const ratio = asked === 0 ? "–" : `${Math.round((tier.hits / asked) * 100)} %`;
-      // What a bucket holds is not counted, and it has no budget.
+      // The contents of a bucket are not counted, and a bucket has no budget.
       bar.meter.hidden = tier.budget === undefined;
       if (!bar.meter.hidden) {
         const share = tier.budget > 0 ? tier.bytes / tier.budget : 0;
@@ -128,7 +128,7 @@ export class CacheView {
       card.element.remove();
       if (card.url) URL.revokeObjectURL(card.url);
     }
-    // Only what is in another place is moved, so that the keyboard's focus stays.
+    // Move only elements whose position has changed, so that the keyboard focus does not change.
     [...kept.values()].forEach(({ element }, at) => {
       if (gallery.children[at] !== element) gallery.insertBefore(element, gallery.children[at] ?? null);
     });

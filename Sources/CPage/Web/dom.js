@@ -1,4 +1,4 @@
-/** Makes an element: properties that begin with `on` are listeners, `class`, `for`, `aria-*` and `data-*` attributes. */
+/** Creates an element. `on…` properties are listeners, and `class`, `for`, `aria-*` and `data-*` are attributes. */
 export function h(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -14,10 +14,10 @@ export function h(tag, properties = {}, ...children) {
 export const byID = (id) => document.getElementById(id);
 
 let serial = 0;
-/** An `id` that no other element has, for labels. */
+/** Returns an `id` that no other element has, for labels. */
 export const freshID = () => `field-${++serial}`;
 
-/** Icons are drawn with `currentColor`, so they follow the text. */
+/** Returns an icon. Icons are drawn with `currentColor`, so they have the color of the text. */
 export function icon(name) {
   const paths = {
     up: "M4 10l4-4 4 4",
@@ -52,7 +52,7 @@ export function bytesText(count) {
 export const millisecondsText = (value) =>
   value < 1 ? `${value.toFixed(2)} ms` : value < 100 ? `${value.toFixed(1)} ms` : `${Math.round(value)} ms`;
 
-/** Waits until calls pause for a while, then runs the last one. */
+/** Returns a function that waits until it has not been called for a while, and then performs the last call. */
 export function debounced(milliseconds, action) {
   let timer;
   return (...values) => {
@@ -61,7 +61,7 @@ export function debounced(milliseconds, action) {
   };
 }
 
-/** Several elements of which one is chosen: arrow keys move, as in a tab list (ARIA APG, "Tabs"). */
+/** Creates a list of tabs, one of which is selected. Arrow keys move the selection (ARIA APG, "Tabs"). */
 export function tabList(container, tabs, choose) {
   const buttons = tabs.map(([name, title], index) =>
     h("button", {
@@ -90,5 +90,5 @@ export function tabList(container, tabs, choose) {
   return { select: (name) => select(Math.max(0, tabs.findIndex(([own]) => own === name))) };
 }
 
-/** Text in which backticks mark code, as the catalogue writes it. */
+/** Converts text in which backticks mark code, as in the catalogue, to nodes. */
 export const marked = (text) => text.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));

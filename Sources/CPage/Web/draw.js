@@ -1,16 +1,19 @@
-// A crop and a focus point, drawn on the original.
+// A crop and a focus point that the user draws on the original.
 import { byID } from "./dom.js";
 import { clamped, follows } from "./view.js";
 
 export class Drawing {
-  /** @param begin called before something is drawn, to show the original @param done called with the tool and its area */
+  /**
+   * @param begin called before the user draws, in order to show the original
+   * @param done called with the tool and the area
+   */
   constructor(view, begin, done) {
     Object.assign(this, { pane: view.panes[0], done, tool: null, marks: {} });
     this.buttons = { crop: byID("draw-crop"), focus: byID("draw-focus") };
     for (const [tool, button] of Object.entries(this.buttons)) {
       button.addEventListener("click", (event) => {
         begin();
-        // Without a pointer, the form's fields move what lies in the middle.
+        // The keyboard was used, so place the mark in the middle. The fields of the form can then move it.
         if (event.detail === 0) this.done(tool, area({ x: 0.25, y: 0.25 }, { x: 0.75, y: 0.75 }));
         else this.use(this.tool === tool ? null : tool);
       });
@@ -26,7 +29,7 @@ export class Drawing {
     this.pane.figure.classList.toggle("drawing", tool !== null);
   }
 
-  /** Shows `{ crop, focus }`, in shares of the original. */
+  /** Shows the marks `{ crop, focus }`. Positions are fractions of the original's edges. */
   mark(marks) {
     this.marks = marks;
     this.place();

@@ -1,9 +1,9 @@
-// The controls of a step, one per slot of its grammar (`grammar.js`).
+// The controls of a step, with one control for each slot of its grammar (`grammar.js`).
 import { root } from "./answer.js";
 import { freshID, h } from "./dom.js";
 import { variantPath } from "./snippets.js";
 
-/** The controls of a step; `changed` is called after each change of `step.values`. */
+/** Returns the controls of a step. Calls `changed` after each change of `step.values`. */
 export function stepFields(step, changed) {
   if (!step.slots) {
     const id = freshID();
@@ -89,7 +89,7 @@ const controls = {
     }), slot.count > 1 ? "wide" : "");
   },
 
-  /** A name, and what there is of it in pictures: each laid on a sample. */
+  /** A field for a name, and a button for each available picture, which shows the picture applied to a sample. */
   pictures(slot, value, set) {
     const field = controls.text(slot, value, (name) => choose(name));
     const input = field.querySelector("input");
@@ -116,12 +116,12 @@ const controls = {
     return /^([\d.]+kB)?$/.test(value) ? numeric(slot, value, set, title, null, "kB") : controls.text(slot, value, set);
   },
 
-  /** Numbers with something between them: `300x200`, `0.5x0.3`, `640x480+10+20`. */
+  /** Fields for numbers with separators, such as `300x200`, `0.5x0.3` and `640x480+10+20`. */
   parts(slot, value, set, title) {
-    // Shares, as in `3pctx3pct`, are no numbers.
+    // Percentages, as in `3pctx3pct`, cannot be edited as numbers.
     if (/[^\d.x+-]/.test(value)) return controls.text(slot, value, set);
     const numbers = value.split(/[x+]/);
-    // `300` stands for a square.
+    // `300` means a square.
     if (slot.label === "size" && value !== "" && !value.includes("x")) numbers.push(numbers[0]);
     const inputs = slot.parts.map((part, index) => typeof part === "string" ? part : h("input", {
       type: "number", value: numbers[index / 2] ?? "", placeholder: part.letter, min: part.min, max: part.max,
@@ -131,7 +131,7 @@ const controls = {
     function text() {
       const given = inputs.filter((input) => typeof input !== "string");
       if (given.every((input) => input.value === "")) return "";
-      // The optional rest goes together.
+      // The optional numbers are either all present or all missing.
       const length = given.length > 2 && given.slice(2).every((input) => input.value === "") ? 3 : inputs.length;
       return inputs.slice(0, length)
         .map((input, at) => typeof input === "string" ? input : input.value || (at > 2 ? "0" : "")).join("");
@@ -152,7 +152,7 @@ const controls = {
   },
 };
 
-/** A number with a slider beside it; also words (`lossless`) or a unit (`pct`) if the slot takes them. */
+/** A field for a number, with a slider, and with words (`lossless`) or a unit (`pct`) if the slot accepts them. */
 function numeric(slot, value, set, title, unit, suffix = "") {
   const isShare = unit !== null && value.endsWith(unit);
   const number = slot.words.includes(value) ? "" : value.replace(/(pct|%|kB)$/, "");
@@ -201,7 +201,7 @@ function numeric(slot, value, set, title, unit, suffix = "") {
   }, "wide");
 }
 
-/** Ranges are wide so that nothing is refused; sliders move where values are common. */
+/** Returns the maximum of a slider. Ranges also include rare values, but sliders cover only common values. */
 function sliderTop(slot) {
   return slot.max <= 360 ? slot.max : 400;
 }

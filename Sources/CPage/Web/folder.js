@@ -1,16 +1,16 @@
-// The folders that the server has: their pictures as thumbnails, each a link to the controls.
+// The server's folders. Their pictures are shown as thumbnails, each of which is a link that opens the picture.
 import { ask, root } from "./answer.js";
 import { authorization } from "./cache.js";
 import { byID, h, icon } from "./dom.js";
 import { variantPath } from "./snippets.js";
 
 const THUMBNAIL = "thumbnail:240x240,auto";
-/** Of other files no thumbnail is asked for. */
+/** Thumbnails are requested only for files with these names. */
 const PICTURE = /(^[^.]+|\.(jpe?g|jfif|png|apng|gif|webp|avif|jxl|hei[cf]|hif|tiff?|bmp|dib|ico|cur|svg))$/i;
 
-/** The fragment for a folder, `NAME:PATH`. */
+/** Returns the fragment for a folder, which is `NAME:PATH`. */
 export const folderLink = (folder) => `#folder=${encodeURIComponent(folder)}`;
-/** The folder that a fragment names; null if it names none. */
+/** Returns the folder that a fragment names, or null if it does not name a folder. */
 export const folderOf = (hash) => hash.startsWith("#folder=") ? decodeURIComponent(hash.slice(8)) : null;
 
 export class FolderView {
@@ -19,7 +19,7 @@ export class FolderView {
     byID("folder-more").addEventListener("click", () => this.load());
   }
 
-  /** @param recipe what the pictures are opened with */
+  /** @param recipe the recipe with which the pictures are opened */
   show(folder, recipe) {
     Object.assign(this, { folder, recipe, after: "" });
     byID("folder-entries").replaceChildren();
@@ -28,7 +28,7 @@ export class FolderView {
     return this.load();
   }
 
-  /** The folders above, and the other ones that the server has. */
+  /** Returns links to the parent folders and to the server's other folders. */
   crumbs() {
     const [name, path] = [this.folder.split(":")[0], this.folder.slice(this.folder.indexOf(":") + 1)];
     const parts = path.split("/").filter(Boolean);
@@ -47,7 +47,7 @@ export class FolderView {
     more.disabled = true;
     try {
       const query = new URLSearchParams({ folder, after: this.after });
-      // Spaces are %20 in it, as in every other text that the server decodes.
+      // Encode spaces as %20, because the server does not decode plus signs.
       const path = `page/folder.json?${String(query).replaceAll("+", "%20")}`;
       const page = await (await ask(path, { headers: authorization(), cache: "no-store" })).json();
       if (folder !== this.folder) return;
@@ -84,7 +84,7 @@ export class FolderView {
 
 const note = (kind, text) => h("p", { class: "kind" }, h("strong", {}, kind), h("span", {}, text));
 
-/** Says in place of a thumbnail why there is none. */
+/** Replaces a thumbnail that cannot be loaded with the reason. */
 async function explain(image, source, kind) {
   let [text, detail] = ["no thumbnail", ""];
   try {
@@ -99,7 +99,7 @@ async function explain(image, source, kind) {
   image.replaceWith(note(kind, text));
 }
 
-/** A part of a path as people read it; its bytes need not be UTF-8. */
+/** Returns a decoded part of a path for display. If its bytes are not UTF-8, the part stays encoded. */
 function readable(part) {
   try {
     return decodeURIComponent(part);

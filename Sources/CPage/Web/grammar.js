@@ -1,14 +1,15 @@
-// From a catalogue entry's grammar to the slots of a form, and between a step's text and the values of those slots.
+// Converts the grammar of a catalogue entry to the slots of a form, and converts between the text of a step and the
+// values of these slots.
 //
 //     thumbnail:SIZE[:fit|fill|pad|stretch][:up][:gravity=G]
 //
-// A slot is one argument (or, as `[:R:R:R]`, several that come together). Words in lower case and numbers stand for
-// themselves, words in upper case for a value whose range the entry's `ranges` state: "S 0.3…100 (1)" means 0.3 to 100,
-// by default 1. A step that this does not understand keeps its text and is edited as text.
+// A slot is one argument, or several that are present together (`[:R:R:R]`). Numbers and words in lower case are
+// literal. A word in upper case is a placeholder for a value, whose range is in the entry's `ranges`: "S 0.3…100 (1)"
+// means 0.3 to 100, with a default of 1. If the grammar does not explain a step, the step is edited as text.
 
 const WORD = /^[a-z0-9-]+$/;
 
-/** The slots of an entry. */
+/** Returns the slots of an entry. */
 export function slots(entry) {
   const rest = entry.grammar.slice(entry.name.length);
   const found = [];
@@ -62,7 +63,7 @@ const names = {
   NAME: "name", DEG: "degrees", Q: "quality", R: "radius", T: "amount", S: "strength", F: "factor",
 };
 
-/** `WxH`, `XxY`, `WxH[+X+Y]`: numbers and what stands between them; null for anything else. */
+/** Returns the numbers and separators of `WxH`, `XxY` or `WxH[+X+Y]`, or null if the text has a different form. */
 function composite(text, ranges) {
   const match = /^([A-Z])([x+])([A-Z])(?:\[([x+])([A-Z])([x+])([A-Z])\])?$/.exec(text);
   if (!match) return null;
@@ -75,7 +76,7 @@ function composite(text, ranges) {
   return parts;
 }
 
-/** What `ranges` say of a name: `{ min, max, initial }`; null if they say nothing. */
+/** Returns the range of a name, `{ min, max, initial }`, or null if `ranges` does not contain the name. */
 export function range(name, ranges) {
   const number = "(-?[0-9]+(?:\\.[0-9]+)?)";
   const pattern = new RegExp(
@@ -85,12 +86,12 @@ export function range(name, ranges) {
   return { min: Number(match[1]), max: Number(match[2]), initial: match[3] || undefined };
 }
 
-/** The steps of a recipe's text, as far as the catalogue knows them. */
+/** Parses the steps of a recipe. */
 export function parseRecipe(text, catalogue) {
   return text.split(",").map((step) => step.trim()).filter(Boolean).map((step) => parseStep(step, catalogue));
 }
 
-/** A step: `{ name, entry, slots, values }`, or `{ name, text }` if the grammar does not explain it. */
+/** Parses a step. Returns `{ name, entry, slots, values }`, or `{ name, text }` if the grammar does not explain it. */
 export function parseStep(text, catalogue) {
   const [name, ...given] = text.split(":");
   const entry = catalogue.entry(name);
@@ -131,16 +132,16 @@ export function stepText(step) {
   return parts.join(":");
 }
 
-/** The step that the form begins with: the catalogue's example. */
+/** Returns the step that the form begins with, which is the example in the catalogue. */
 export function exampleStep(entry, catalogue) {
   const own = entry.example.split(",").find((step) => step.split(":")[0] === entry.name);
   return parseStep(own ?? entry.name, catalogue);
 }
 
-/** What the page knows of the server's catalogue. */
+/** The server's catalogue. */
 export class Catalogue {
   constructor(json) {
-    // Clients that are no operators see no folders.
+    // The server does not list its folders unless the client is an operator.
     Object.assign(this, { folders: [] }, json);
     this.byName = new Map(json.entries.map((entry) => [entry.name, entry]));
     for (const preset of json.presets) {

@@ -1,17 +1,18 @@
-// How far a variant is from the same picture without loss. Both measures take what the browser shows (8 bits, sRGB with its
-// gamma, over white): they tell settings of one encoder apart, and say less about different formats.
+// Measures the difference between a variant and the same picture in lossless form. Both measures use the pixels that
+// the browser shows (8-bit sRGB values, composited onto white). They are suitable for comparing settings of one
+// encoder, and less suitable for comparing formats.
 //
-// PSNR over red, green and blue; SSIM of Wang, Bovik, Sheikh, Simoncelli, "Image quality assessment: from error visibility to
-// structural similarity", IEEE Transactions on Image Processing 13 (2004), equation 13, as the mean over the luma (BT.709) of
-// blocks of 8 × 8; the paper slides a Gaussian window of 11 × 11.
+// PSNR is computed over red, green and blue. SSIM (Wang, Bovik, Sheikh, Simoncelli, "Image quality assessment: from
+// error visibility to structural similarity", IEEE Transactions on Image Processing 13 (2004), equation 13) is the mean
+// over blocks of 8 × 8 luma values (BT.709), whereas the paper uses a sliding Gaussian window of 11 × 11.
 
-/** Pixels beyond which nothing is compared, so that the page does not stand still. */
+/** The maximum number of pixels. Larger pictures are not compared, because that would block the page. */
 const MOST = 16_000_000;
 const BLOCK = 8;
 const C1 = (0.01 * 255) ** 2;
 const C2 = (0.03 * 255) ** 2;
 
-/** `{ psnr, ssim }` of two pictures `{ url, size }`; null if their sizes differ or are too large. */
+/** Returns `{ psnr, ssim }` of two pictures `{ url, size }`, or null if their sizes differ or are too large. */
 export async function score(one, other) {
   const { width, height } = one.size ?? {};
   if (!width || width * height > MOST || other.size?.width !== width || other.size?.height !== height) return null;
@@ -29,7 +30,7 @@ async function pixels({ url, size: { width, height } }) {
   return context.getImageData(0, 0, width, height).data;
 }
 
-/** The same of opaque RGBA bytes. */
+/** Returns `{ psnr, ssim }` of two pictures that consist of opaque RGBA bytes. */
 export function compared(one, other, width, height) {
   let [squares, similarity, blocks] = [0, 0, 0];
   for (let at = 0; at < one.length; at += 1) squares += (one[at] - other[at]) ** 2;

@@ -1,14 +1,14 @@
-// What can be copied: each of these asks for the picture that the page shows.
+// The texts that can be copied. Each of them requests the picture that the page shows.
 
 const htmlText = (text) => text.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
 const shellText = (text) => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 const swiftText = (text) => `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;
 
-/** A source or recipe as one path segment; what may be raw there stays readable. */
+/** Encodes a source or recipe as one path segment. Characters that need not be encoded stay readable. */
 export const segment = (text) =>
   encodeURIComponent(text).replace(/%(3A|2C|3D|40|2B)/g, (escape) => decodeURIComponent(escape));
 
-/** The path of a file below its folder, as people write it: `2026/ö b.webp` for `pictures:2026/%C3%B6%20b.webp`. */
+/** Returns the decoded path of a file in its folder: `2026/ö b.webp` for `pictures:2026/%C3%B6%20b.webp`. */
 export function fileOf(source) {
   const path = source.slice(source.indexOf(":") + 1);
   try {
@@ -18,15 +18,15 @@ export function fileOf(source) {
   }
 }
 
-/** The name of a source without its folders and extension. */
+/** Returns the name of a source without its folders or extension. */
 export const stemOf = (source) =>
   fileOf(`:${source.split(/[?#]/)[0].split(/[/:]/).pop().replace(/\.\w+$/, "")}`).replaceAll("/", "-") || "picture";
 
 export const variantPath = (recipe, source) => `variant/unsigned/${segment(recipe || "auto")}/${segment(source)}`;
 
 /**
- * The recipe in other widths, `[{ width, recipe }]`: `dpr` before the first thumbnail multiplies all sizes after it. Empty if
- * the recipe has no thumbnail, or one that the picture is too small for.
+ * Returns the recipe for other widths, `[{ width, recipe }]`. A `dpr` before the first thumbnail multiplies all later
+ * sizes. The result is empty if the recipe has no thumbnail, or if the picture is too small for it.
  */
 export function widths(recipe, size, original) {
   const steps = recipe.split(",").filter(Boolean);
@@ -34,7 +34,7 @@ export function widths(recipe, size, original) {
   const before = steps.slice(0, Math.max(at, 0));
   const crop = /^crop:(\d+)x(\d+)/.exec(before.at(-1) ?? "");
   const input = crop ? { width: Number(crop[1]), height: Number(crop[2]) } : original;
-  // Without `up` a thumbnail never enlarges.
+  // Without `up`, a thumbnail never enlarges the picture.
   const most = /:up(:|$)/.test(steps[at] ?? "") ? 8 : Math.min(input?.width / size?.width, input?.height / size?.height);
   if (!size || at < 0 || !(most > 1) || before.some((step) => /^(dpr|rotate|trim|extend|border|scaled|orient|@)/.test(step))) return [];
   return [0.5, 1, 1.5, 2, 3].filter((ratio) => ratio <= most).map((ratio) => ({
@@ -44,17 +44,18 @@ export function widths(recipe, size, original) {
 }
 
 /**
- * @param base where the site is mounted
- * @param recipe text; may be empty
- * @param source as in a path of this server: a URL or `sample:NAME`
- * @param publicSource the same for programs elsewhere: a URL, or the path of a file in `folder`
- * @param folder the server's name of the folder that has the file; null for other sources
- * @param size the variant's, if it is known
- * @param format the one that is shown, if it is known
- * @param closedRecipe the recipe for programs, which get the format that is shown; browsers choose theirs
+ * @param base the URL at which the site is mounted
+ * @param recipe the recipe text, which may be empty
+ * @param source the source as in a path of this server: a URL or `sample:NAME`
+ * @param publicSource the source for programs on other machines: a URL, or the path of a file in `folder`
+ * @param folder the server's name of the folder that contains the file, or null if the source is not in a folder
+ * @param size the size of the variant if it is known
+ * @param format the format that is shown if it is known
+ * @param closedRecipe the recipe for programs, which always returns the format that is shown
  * @param formats `[{ format, recipe }]` for `<picture>`, best first
- * @param fallbackRecipe for browsers that know none of these formats
- * @param isUnsigned whether the server answers URLs without a signature; else the command that signs one stands for it
+ * @param fallbackRecipe the recipe for browsers that support none of these formats
+ * @param isUnsigned whether the server accepts URLs without a signature. If false, the URL is replaced with the command
+ *   that signs it.
  */
 export function snippets({
   base, recipe, source, publicSource, folder, size, original, format, closedRecipe, formats, fallbackRecipe, isUnsigned,
@@ -63,7 +64,7 @@ export function snippets({
   const isPrivate = /^https?:\/\/(127\.|localhost|\[::1\])/.test(publicSource);
   const extension = format === "jpeg" ? "jpg" : format || "img";
   const sizes = size ? `sizes="(max-width: ${size.width}px) 100vw, ${size.width}px"` : "";
-  /** `srcset` and `sizes` of a recipe in all widths; without other widths what `alone` makes of its URL. */
+  /** Returns `srcset` and `sizes` for all widths of a recipe, or the result of `alone` if there are no other widths. */
   const set = (text, gap, alone = () => "") => {
     const all = widths(text, size, original);
     const texts = all.map((own) => `${htmlText(url(own.recipe))} ${own.width}w`);
@@ -84,7 +85,7 @@ export function snippets({
         `  <source type="image/${own.format}"\n    ${set(own.recipe, 4, (only) => `srcset="${only}"`)}>`),
       `  ${image(fallbackRecipe, ' loading="lazy"')}`, "</picture>",
     ].join("\n"),
-    /** Of an answer of `/info` and the bytes of a tiny WebP, each undefined if the server does not give it. */
+    /** Uses the response of `/info` and the bytes of a tiny WebP. Each is undefined if the server did not send it. */
     placeholder: (info, tiny) => [
       info?.averageColour && ["the average colour", ` style="background: #${info.averageColour}"`],
       tiny && ["a tiny picture", ` style="background: center / cover url(data:image/webp;base64,${

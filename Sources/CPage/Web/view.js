@@ -1,11 +1,12 @@
-// The stage: two pictures behind one window, which zooms and pans in both at once.
+// The stage, which shows two pictures and zooms and pans both of them together.
 //
-// A zoom is a number of device pixels for each picture pixel: at 1 the screen shows what was sent, pixel by pixel, whatever
-// its density. "Fit" shows whole pictures and enlarges none. Edges lie on whole device pixels, or pixels would be mixed.
+// The zoom is the number of device pixels per picture pixel. At 1, each pixel that was sent is one pixel of the screen,
+// whatever the screen's density. "Fit" shows complete pictures and never enlarges them. Edges are at whole device
+// pixels, because pixels would otherwise be mixed.
 import { byID, tabList } from "./dom.js";
 
 const ZOOMS = [0, 1, 2, 4, 8];
-/** Left free around a picture that fits, in CSS pixels. */
+/** The space around a picture that fits, in CSS pixels. */
 const MARGIN = 12;
 const AXES = [["x", "left", "width"], ["y", "top", "height"]];
 
@@ -16,9 +17,9 @@ export class View {
     this.panes = ["against", "variant"].map((name) => ({
       figure: this.stage.querySelector(`.${name}`), image: byID(`${name}-image`), size: null,
     }));
-    /** Called after pictures have moved. */
+    /** Called after the pictures have moved. */
     this.placed = () => {};
-    /** What lies in the middle of the window, in shares of the picture. */
+    /** The point in the middle of the window, in fractions of the picture's edges. */
     this.centre = { x: 0.5, y: 0.5 };
     this.zoom = 0;
     this.layouts = tabList(byID("layouts"), [["divided", "Divider"], ["beside", "Side by side"], ["alone", "Variant"]],
@@ -37,7 +38,7 @@ export class View {
     this.divide(50);
   }
 
-  /** Shows a picture, `{ url, size }` or null, in place 0 (what is compared with) or 1 (the variant). */
+  /** Shows a picture, `{ url, size }` or null, in pane 0 (for comparison) or 1 (the variant). */
   show(at, picture, caption) {
     const pane = this.panes[at];
     pane.size = picture?.size ?? null;
@@ -48,7 +49,7 @@ export class View {
     this.place();
   }
 
-  /** Pictures of different shapes cannot lie over each other. */
+  /** The layout. Pictures with different aspect ratios are shown side by side, because they cannot be superimposed. */
   get shownLayout() {
     const [{ size: one }, { size: other }] = this.panes;
     const isAligned = !one || !other || Math.abs((one.width / other.width) * other.height - one.height) <= 1;
@@ -70,7 +71,7 @@ export class View {
         const offset = room >= 0 ? room / 2 : clamped(room, 0, (box[length] * ratio) / 2 - this.centre[axis] * shown);
         pane.image.style[length] = `${shown / ratio}px`;
         pane.image.style[start] = `${Math.round(box[start] * ratio + offset) / ratio - box[start]}px`;
-        // The centres that leave nothing beside the picture.
+        // The centers at which no space is visible next to the picture.
         const half = Math.min(0.5, (box[length] * ratio) / 2 / shown);
         pane[axis] = { shown: shown / ratio, least: half, most: 1 - half };
       }
@@ -80,12 +81,12 @@ export class View {
     this.placed();
   }
 
-  /** Whether there is something to pan to. */
+  /** Whether a picture is larger than the window, so that panning is possible. */
   get isLarger() {
     return this.panes.some((pane) => pane.size && [pane.x, pane.y].some((axis) => axis && axis.most > axis.least));
   }
 
-  /** Moves the window over the pictures by CSS pixels. */
+  /** Moves the window over the pictures by a number of CSS pixels. */
   pan(right, down) {
     for (const [axis, by] of [["x", right], ["y", down]]) {
       const { shown, least, most } = this.panes[1][axis] ?? {};
@@ -104,7 +105,7 @@ export class View {
     event.preventDefault();
   }
 
-  /** Drags the divider by its handle, or the pictures; if they fit, the divider from anywhere. */
+  /** Drags the divider if the pointer is on its handle or the pictures fit. Otherwise, drags the pictures. */
   grab(event) {
     if (event.button !== 0 || event.defaultPrevented) return;
     const movesDivider = this.stage.dataset.layout === "divided" && (event.target === this.handle || !this.isLarger);
@@ -140,7 +141,7 @@ export class View {
 
 export const clamped = (least, most, value) => Math.min(most, Math.max(least, value));
 
-/** Calls `follow` for each move of a pointer that is down, and `end` when it is lifted. */
+/** Calls `follow` for each move of a pressed pointer, and `end` when the pointer is released. */
 export function follows(element, event, follow, end = () => {}) {
   const stop = new AbortController();
   element.setPointerCapture(event.pointerId);

@@ -1,7 +1,7 @@
 #pragma once
-// Confinement of files and render workers that Swift cannot express: sockets that pass descriptors, memory files,
-// spawning with all other descriptors closed, the restrictions that a worker applies to itself (Landlock, seccomp,
-// resource limits), and opening files below a folder.
+// Functions that confine files and render workers and that cannot be written in Swift: sockets that pass descriptors,
+// memory files, spawning with all other descriptors closed, the restrictions that a worker applies to itself (Landlock,
+// seccomp, resource limits), and opening files below a folder.
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -52,7 +52,7 @@ typedef struct CSandboxLocks {
     uint64_t memory;
     /// The maximum size in bytes of any file that the worker writes.
     uint64_t file_bytes;
-    /// The result of `csandbox_open_fonts`. 0 if no file may be opened.
+    /// The result of `csandbox_open_fonts`, or 0 if no file may be opened.
     uint64_t fonts;
 } CSandboxLocks;
 
@@ -63,7 +63,7 @@ typedef struct CSandboxReport {
     int no_capabilities;
     int not_dumpable;
     int dies_with_parent;
-    /// The Landlock version. 0 if Landlock is not in force.
+    /// The Landlock version, or 0 if Landlock is not in force.
     int landlock;
     int seccomp;
     /// The number of threads at the time of the call. Landlock covers only one of them.
