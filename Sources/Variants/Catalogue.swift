@@ -1,6 +1,6 @@
 /// Lists every step and output of the recipe language, and every format that can be decoded.
 package enum Catalogue {
-    /// The operations, one per line, in the order of the documentation.
+    /// The operations, one per line, in the order in which the documentation lists them.
     package static let operations: [any VariantOperation.Type] = [
         Thumbnail.self,
         Scaled.self,
@@ -25,7 +25,7 @@ package enum Catalogue {
         Overlay.self,
     ]
 
-    /// The decoders of originals, one per line, in the order of the documentation.
+    /// The decoders of originals, one per line, in the order in which the documentation lists them.
     static let decoders: [any OriginalDecoder.Type] = [
         JPEGDecoder.self,
         PNGDecoder.self,
@@ -40,7 +40,7 @@ package enum Catalogue {
         SVGDecoder.self,
     ]
 
-    /// The output formats, one per line, in the order of the documentation.
+    /// The output formats, one per line, in the order in which the documentation lists them.
     static let outputs: [any OutputEncoder.Type] = [
         JPEGOutput.self,
         PNGOutput.self,
@@ -69,7 +69,7 @@ package enum Catalogue {
         package var example: String
     }
 
-    /// Load options, operations, `dpr` and outputs, in the order of the documentation.
+    /// Load options, operations, `dpr` and outputs, in the order in which the documentation lists them.
     package static let entries: [Entry] =
         LoadOption.allCases.map(\.entry)
         + operations.map { type in

@@ -9,8 +9,8 @@
 /// pixels are repeated beyond the edges. Must not be used by two threads at the same time.
 typedef struct cresample cresample;
 
-/// Creates a reduction to `out_width` × `out_height` pixels with `bands` (1 to 4) bytes. The source is the part of a
-/// `width` × `height` picture that extends `across` × `down` pixels from the top left. `across` and `down` may be
+/// Creates a reduction to `out_width` × `out_height` pixels with `bands` (1 to 4) bytes each. The source is the part of
+/// a `width` × `height` picture that extends `across` × `down` pixels from the top left. `across` and `down` may be
 /// fractional, and must be at least `out_width` × `out_height` and at most `width` × `height`.
 ///
 /// `steps` is the number of sample steps per byte step. It is 1 for rows of bytes. For rows of `uint16_t`, it is 257

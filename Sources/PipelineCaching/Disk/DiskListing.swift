@@ -31,7 +31,7 @@ package enum ListedEntry: Sendable, Hashable {
 package struct ListRequest: Sendable, Hashable {
     /// The order of a list. Each order begins with the entries that are most relevant for cleaning up.
     package enum Order: String, Sendable, Hashable, CaseIterable {
-        /// Originals, then variants, in the order in which they were stored.
+        /// Originals first and then variants, in the order in which they were stored.
         case stored
         /// The entries with the longest bodies first.
         case size

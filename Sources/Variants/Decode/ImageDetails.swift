@@ -14,7 +14,7 @@ public struct ImageDetails: Sendable, Hashable {
     /// predecessors from Adobe and Apple). Variants ignore the gain map.
     public var hasGainMap = false
     /// Whether the file contains content credentials, which state who made the picture and how (C2PA 2.1 §11.3).
-    /// Variants never contain them, because the pixels of a variant differ.
+    /// Variants never contain them, because a variant has different pixels.
     public var hasContentCredentials = false
     /// The features of an SVG that are drawn incorrectly or not at all, by their names in CSS and SVG, such as
     /// `oklch()` and `textPath`. Sorted by name. The list covers known problems of librsvg 2.54, so a picture can be

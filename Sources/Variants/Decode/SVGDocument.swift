@@ -243,8 +243,8 @@ extension SVGDocument {
     /// The start of the root's content, or nil if the root has no content.
     var contentStart: Int? { file.byte(tag.upperBound) == UInt8(ascii: ">") ? tag.upperBound + 1 : nil }
 
-    /// Calls `body` with the name of each element, without its prefix, and with its attributes. For a `style` element,
-    /// also passes the text without comments and the range of the text.
+    /// Calls `body` with the name (without its prefix) and the attributes of each element. For a `style` element, also
+    /// passes the text without comments and the range of the text.
     func forEachElement(_ body: (String, [Attribute], (css: [UInt8], place: Range<Int>)?) -> Void) {
         var at = Self.svg(file)?.start ?? 0
         while let open = file.firstOffset(of: UInt8(ascii: "<"), from: at), let end = Self.endOfTag(file, open) {

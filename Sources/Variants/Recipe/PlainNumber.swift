@@ -34,7 +34,7 @@ enum PlainNumber {
         return significant.count <= 9 ? significant.reduce(0) { $0 * 10 + Int($1 - 48) } : .max
     }
 
-    /// Returns the shortest plain decimal, such as `80` or `0.5`. The value must be −10⁹…10⁹.
+    /// Returns the shortest plain decimal, such as `80` or `0.5`. The value must be in the range −10⁹…10⁹.
     static func text(_ value: Double) -> String {
         guard value >= 0 else { return "-" + text(-value) }
         let millionths = Int((value * unit).rounded())

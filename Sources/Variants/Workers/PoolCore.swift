@@ -28,7 +28,7 @@ final class PoolCore: Sendable {
 
     private struct State {
         var queue = RenderQueue<PendingRender>()
-        /// The slots with running threads, by slot number. Numbers start at 0.
+        /// The slots with running threads, indexed by slot number, starting at 0.
         var slots: [Int: Slot] = [:]
         var lastSlot = -1
         var lastID: UInt64 = 0
