@@ -169,7 +169,7 @@ extension CommandTests {
                     ["--ready", "http://localhost:\(port)/"],
                     ["--set", "listen=0.0.0.0:\(port)"], ["--set", "listen=127.0.0.1:\(port)", "--ready"],
                 ] {
-                    let ended = try await site.plain(["health"] + arguments)
+                    let ended = try await site.plain(["health", "--seconds", "60"] + arguments)
                     #expect(ended.exit == 0 && ended.errors.contains("answers 200"), "\(arguments): \(ended.errors)")
                 }
                 #expect(try await site.plain(["health", "-q", "--set", "listen=[::]:\(port)"]).errors.isEmpty)
