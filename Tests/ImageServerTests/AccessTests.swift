@@ -112,7 +112,7 @@ import Variants
         #expect(VariantAnswer.cut("max-age=10, s-maxage=600", to: -1) == "max-age=0, s-maxage=0")
     }
 
-    @Test func `presets alone are made where nothing else is allowed`() async throws {
+    @Test func `if only presets are allowed, nothing else is rendered`() async throws {
         let presets = try RecipePresets(["card": "thumbnail:20,png"])
         try await HitTests.with({ settings, _ in
             settings.presets = presets

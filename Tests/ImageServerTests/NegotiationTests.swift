@@ -14,7 +14,7 @@ import Variants
             ("image/webp;x=y;q=0.5", .webp), ("webp", nil), ("image/jpeg, image/png", nil), ("image/jxl", nil),
             ("image/tiff", nil),
         ] as [(String?, ImageFormat?)])
-    func `the best accepted format among those offered is made (RFC 9110 §12.5.1)`(
+    func `the best offered format that the client accepts is produced (RFC 9110 §12.5.1)`(
         _ accept: String?, _ expected: ImageFormat?
     ) {
         #expect(Negotiation.formats(accept: accept, among: [.webp, .avif]).first == expected)

@@ -235,7 +235,7 @@ import Testing
         }
     }
 
-    @Test func `sources, prefixes, hosts and tags are purged, and the answer says what was`() async throws {
+    @Test func `sources, prefixes, hosts and tags are purged, and the response lists what was purged`() async throws {
         try await Self.with { bench in
             bench.fields.all.withLock { $0["Cache-Tag"] = "product-17, all" }
             let host = bench.origin.host

@@ -77,7 +77,7 @@ import Testing
         #expect(refusal("/variant/\(code)/png,\(source)", signature) != nil)
     }
 
-    @Test func `a signature covers slashes as sent and the expiry, and v may be added`() throws {
+    @Test func `a signature covers the expiry and the slashes as sent, and v may be added`() throws {
         let key = try Self.key()
         let signature = Signature(allowUnsigned: false, keys: [key])
         let path = key.path("variant", ["png", "photos:cats", "1.jpg"], expiry: 9)

@@ -43,7 +43,7 @@ struct PlaceholderTests {
         #expect(Palette.colours(of: picture(1, 1) { _, _ in [1, 2, 3, 255] }) == ["010203"])
     }
 
-    @Test func `a BlurHash of one colour is that colour`() {
+    @Test func `the BlurHash of a single color decodes to that color`() {
         let hash = BlurHash.hash(of: picture(8, 8) { _, _ in [255, 255, 255, 255] })
         #expect(hash.hasPrefix("L") && hash.count == 28)
         #expect(BlurHash.averageColour(of: picture(8, 8) { _, _ in [16, 32, 64, 255] }) == "102040")

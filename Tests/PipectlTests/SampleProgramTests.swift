@@ -14,7 +14,7 @@ extension CommandTests {
             try await ChildProgram(arguments, program: builtProgram(name), input: input, folder: folder.path).end
         }
 
-        @Test func `a list that scrolls shows the right pictures, few of which it had to load`() async throws {
+        @Test func `a scrolling list shows the right pictures and has to load few of them`() async throws {
             let files = ["night-tiny.jpg", "meadow-small.jpg", "balloon-palette.png"].map(Samples.original)
             let ended = try await Self.run("scrolling-list", files, ScratchFolder())
             let numbers = try Dictionary(

@@ -19,7 +19,8 @@ private let checked: KeyValuePairs<String, String> = [
 ]
 
 struct ImagePipelineTests {
-    @Test func `cold is rendered, warm is memory, another process reads the disk`() async throws {
+    @Test func `a cold variant is rendered, a warm one is in memory, and another process reads the disk`() async throws
+    {
         try await withPipeline { _ in
             picture("night-tiny.jpg", fresh)
         } _: { bench, pipeline in
@@ -36,7 +37,7 @@ struct ImagePipelineTests {
         }
     }
 
-    @Test func `a 304 and equal bytes keep the variant, changed bytes do not`() async throws {
+    @Test func `the variant is kept after a 304 or identical bytes, but not after changed bytes`() async throws {
         try await withPipeline { request in
             request["if-none-match"] == "\"1\"" ? .response(304, checked) : picture("night-tiny.jpg", checked)
         } _: { bench, pipeline in
@@ -85,7 +86,7 @@ struct ImagePipelineTests {
         }
     }
 
-    @Test func `a hundred requests for five variants are one fetch and five renders`() async throws {
+    @Test func `a hundred requests for five variants cause one fetch and five renders`() async throws {
         try await withPipeline { _ in
             picture("meadow-small.jpg", fresh)
         } _: { bench, pipeline in

@@ -33,7 +33,7 @@ struct AddressRuleTests {
         "2852039166", "0xa9fea9fe", "0251.0376.0251.0376", "100.64.0.1", "192.0.2.1", "198.18.0.1", "198.51.100.7",
         "203.0.113.9", "224.0.0.1", "240.0.0.1", "255.255.255.255", "4294967295", "192.0.0.192",
     ])
-    func `no spelling of a refused address is connected to`(host: String) async throws {
+    func `no spelling of a refused address leads to a connection`(host: String) async throws {
         let transport = try transport(allow: []) { _ in
             nil
         } dialled: { address in

@@ -105,7 +105,7 @@ private final class Photos: OriginalProvider, TransportBench {
         #expect(await TransportConformance.violations(of: check, by: Photos(inFiles: inFiles)) == [])
     }
 
-    @Test(arguments: [false, true]) func `its originals have names, are stored, and asked for again by version`(
+    @Test(arguments: [false, true]) func `originals have names, are stored, and are validated by their version`(
         inFiles: Bool
     ) async throws {
         let photos = Photos(inFiles: inFiles)

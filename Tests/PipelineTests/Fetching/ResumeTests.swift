@@ -116,7 +116,7 @@ struct ResumeTests {
         #expect(requests.map { $0["range"] } == [nil, nil])
     }
 
-    @Test func `a try that gets nothing does not lose what there was`() async throws {
+    @Test func `an attempt that receives nothing does not lose the data received before`() async throws {
         let (result, requests, _) = try await fetch([broken(50_000), .close, .response(503), part(50_000)], retries: 3)
         #expect(try result.get().body == body)
         #expect(requests.map { $0["range"] } == [nil] + [String?](repeating: "bytes=50000-", count: 3))

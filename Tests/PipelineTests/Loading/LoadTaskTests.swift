@@ -21,7 +21,7 @@ import Variants
         } catch { return error.code }
     }
 
-    @Test func `any number of tasks get the same, during the load and after it`() async throws {
+    @Test func `any number of tasks receive the same events, during the load and after it`() async throws {
         let door = Door()
         try await withCache { _ in
             await door.pass()
@@ -46,7 +46,7 @@ import Variants
         }
     }
 
-    @Test func `stale pictures are shown first, and the new one is what the load ends with`() async throws {
+    @Test func `stale pictures are shown first, and the load ends with the new one`() async throws {
         // With `stale-while-revalidate` a request without a handle gets the stale one.
         for directive in ["", ", stale-while-revalidate=600"] {
             try await withCache { _ in
@@ -147,7 +147,7 @@ import Variants
         }
     }
 
-    @Test func `cancelling one load leaves what others share of it`() async throws {
+    @Test func `cancelling one load does not stop work that other loads share`() async throws {
         let door = Door()
         try await withCache { _ in
             await door.pass()

@@ -9,7 +9,7 @@ private let unreachable: ScriptedOrigin.Script = { request throws(FetchError) in
 }
 
 @Suite(.timeLimit(.minutes(20))) struct StaleResponsesTests {
-    @Test func `within stale-while-revalidate the answer is at once and the origin is asked once, behind it`()
+    @Test func `within stale-while-revalidate the response is immediate, and the origin is contacted once`()
         async throws
     {
         let door = Door()

@@ -35,7 +35,7 @@ struct BucketTests {
     }
 
     @Test(arguments: ["moto", "rclone"])
-    func `a bucket keeps the promises of a tier`(_ name: String) async throws {
+    func `a bucket fulfills the contract of a tier`(_ name: String) async throws {
         let server = try BucketServer(name, "cache")
         defer { server.stop() }
         for (number, check) in CacheTierConformance.checks.enumerated() {

@@ -27,7 +27,7 @@ import Testing
         return candidates.filter { keys.contains(digest(Array($0.utf8))) }
     }
 
-    @Test func `what costs most to make again stays, and a newcomer worth least is passed by`() throws {
+    @Test func `entries that are expensive to recreate stay, and a new entry of less value is not stored`() throws {
         let store = try store(3 * size)
         for (name, cost) in [("a", 20.0), ("b", 30), ("c", 200)] { #expect(try put(name, cost: cost, in: store)) }
         #expect(try !put("d", cost: 10, in: store))

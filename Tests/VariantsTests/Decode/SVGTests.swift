@@ -89,7 +89,7 @@ import Testing
         "width='24' height='24'", "width='24' height='24' viewBox='0 0 24 24'", "viewBox='0 0 24 24'",
         "width='100%' height='100%' viewBox='0 0 24 24'", "width='24' height='24' style='width:9px'",
     ])
-    func `a small drawing is drawn at the size that is wanted, with sharp edges`(attributes: String) async throws {
+    func `a small drawing is rendered at the requested size, with sharp edges`(attributes: String) async throws {
         let bytes = Self.svg(attributes, Self.half)
         for recipe in ["thumbnail:600", "thumbnail:600x600:fill", "thumbnail:600x600:pad"] {
             let picture = try await RenderFixture.renderer.pixels(Self.job(bytes, recipe))

@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(arguments: ["gif", "webp:lossless"])
-    func `every frame is seen as it was`(output: String) async throws {
+    func `every frame looks as it did in the original`(output: String) async throws {
         for (bytes, seen) in try Self.files() {
             let result = try RenderSamples.frames(try await render(bytes, "frames:all," + output))
             #expect(result.map(Self.visible) == seen.map(Self.visible))

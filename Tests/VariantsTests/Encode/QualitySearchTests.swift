@@ -20,7 +20,8 @@ import Testing
     }
 
     @Test(arguments: Curve.allCases, [100, 80, 37])
-    func `at most six encodes give the largest file that fits, or nearly`(curve: Curve, highest: Int) throws {
+    func `at most six encodes produce the largest file that fits, or one close to it`(curve: Curve, highest: Int) throws
+    {
         var (near, all) = (0, 0)
         for share in 0..<49 {
             // Low budgets, where sizes jump most, are the more of them.

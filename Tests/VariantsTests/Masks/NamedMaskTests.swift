@@ -5,7 +5,9 @@ import Testing
 @Suite struct NamedMaskTests {
     private func product(_ a: Double, _ b: Double) -> Double { (a * b / 255).rounded() }
 
-    @Test(arguments: [false, true]) func `alpha of picture and mask are multiplied`(alpha: Bool) async throws {
+    @Test(arguments: [false, true]) func `the alpha values of the picture and the mask are multiplied`(alpha: Bool)
+        async throws
+    {
         let picture = StepFixture.noise(18, 14, alpha: alpha, seed: 30)
         let mask = StepFixture.noise(18, 14, alpha: true, seed: 31)
         let result = try await StepFixture.render(picture, "mask:m", masks: ["m": StepFixture.png(mask)])

@@ -7,7 +7,7 @@ import Testing
     @Test(arguments: [
         ("0.5x0.5", 30), ("0x0", 0), ("1x1", 60), ("0.25x0.9", 5), ("0.1x0.5", 0), ("0.7x0.2", 50), ("0.995x0", 60),
     ])
-    func `focus keeps the point in the middle as far as the picture reaches`(focus: String, left: Int) async throws {
+    func `focus keeps the point as close to the middle as the edges allow`(focus: String, left: Int) async throws {
         // 100 × 40, cut to 40 × 40 without resizing.
         let picture = StepFixture.noise(100, 40)
         let result = try await StepFixture.render(picture, "thumbnail:40x40:fill:focus=\(focus)")

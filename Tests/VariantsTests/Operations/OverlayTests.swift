@@ -104,7 +104,7 @@ import Testing
         return [left...right, top...bottom]
     }
 
-    @Test func `a share of the picture, and a margin, look alike at every size`() async throws {
+    @Test func `an overlay and its margin look the same at every size`() async throws {
         let recipe = "overlay:logo:gravity=south-east:scale=20pct:offset=3pct"
         // A logo of 4:1 in a fifth of 3:2: its width decides.
         #expect(try await white(recipe, on: (96, 64)) == [75...93, 57...61])

@@ -188,7 +188,7 @@ import Testing
         await pool.shutdown()
     }
 
-    @Test(arguments: [WorkerFault.open, .connect]) func `a worker that opens a file or a connection is denied`(
+    @Test(arguments: [WorkerFault.open, .connect]) func `a worker is not permitted to open a file or a connection`(
         fault: WorkerFault
     ) async throws {
         let pool = WorkerPool(Self.configuration())
