@@ -1,6 +1,14 @@
 public import PipelineSupport
 
-/// Settings for fetching. Every limit protects against origins that are slow, broken or hostile.
+/// Configures how originals are fetched: concurrency, time limits, retries, and which hosts and addresses may be
+/// contacted (`PipelineConfiguration.fetch`). The limits protect against origins that are slow, broken or hostile.
+///
+/// ```swift
+/// var configuration = PipelineConfiguration()
+/// configuration.fetch.totalTimeout = .seconds(30)
+/// configuration.fetch.maxConcurrentTransfersPerHost = 2
+/// configuration.fetch.sources = try HostPolicy(allow: ["*.example.org"])
+/// ```
 public struct FetchConfiguration: Sendable, Hashable {
     /// The maximum number of concurrent transfers that are receiving. Further transfers wait. Defaults to 16, which is
     /// enough to hide latency and few enough to be polite.

@@ -1,4 +1,4 @@
-/// The reason why a fetch failed.
+/// Describes why a fetch failed. A custom `Transport` throws it. `ImagePipeline` converts it to a `PipelineError`.
 public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of failure. Code is a struct with static members, so that adding a member does not break callers.
     public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
@@ -47,6 +47,7 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let transport = Code(rawValue: "transport")
     }
 
+    /// The kind of failure.
     public let code: Code
     /// The source (without credentials), the failure, and how to fix it.
     public let message: String

@@ -3,9 +3,18 @@ package import PipelineSupport
 
 /// Provides originals from a program's own storage, such as rows of a database or encrypted files.
 ///
-/// Register a provider under a name in `PipelineConfiguration.providers`. The pipeline then calls it for sources named
-/// `NAME:PATH`, and treats the result like an origin's response: it is stored, shared by all requests for the source,
-/// fresh for `maxAge`, and revalidated by version.
+/// ```swift
+/// struct Photos: OriginalProvider {
+///     func original(_ path: String, unless version: String?) async throws -> ProvidedOriginal {
+///         path == "1" ? .file("/srv/photos/1.jpg", maxAge: .seconds(60)) : .missing
+///     }
+/// }
+/// var configuration = PipelineConfiguration()
+/// configuration.providers["photos"] = Photos()  // `photos:1` is now a source.
+/// ```
+///
+/// The pipeline calls a provider for sources named `NAME:PATH`, and treats the result like an origin's response: it is
+/// stored, shared by all requests for the source, fresh for `maxAge`, and revalidated by version.
 ///
 /// Calls can come from any task. The pipeline cancels a call once no request is waiting for the original. The number of
 /// concurrent calls is limited like transfers (`fetch.maxConcurrentTransfers`, 16 by default), and the most urgent
@@ -21,7 +30,13 @@ public protocol OriginalProvider: Sendable {
     func original(_ path: String, unless version: String?) async throws -> ProvidedOriginal
 }
 
-/// The result of a provider's call.
+/// The result of `OriginalProvider.original(_:unless:)`: bytes, a file, `.unchanged` or `.missing`.
+///
+/// ```swift
+/// func photo(_ bytes: [UInt8], revision: Int, unless version: String?) -> ProvidedOriginal {
+///     version == "\(revision)" ? .unchanged : .bytes(bytes, version: "\(revision)", maxAge: .seconds(60))
+/// }
+/// ```
 public struct ProvidedOriginal: Sendable {
     enum Content: Sendable {
         case unchanged, missing

@@ -2,7 +2,21 @@ public import HTTPCaching
 public import PipelineSupport
 
 /// Fetches the originals of one scheme: http and https, files, or a scheme that a program adds
-/// (`PipelineConfiguration.transports`).
+/// (`PipelineConfiguration.transports`). To supply originals from a program's own storage, an `OriginalProvider` is
+/// simpler.
+///
+/// ```swift
+/// struct Archive: Transport {
+///     func fetch(
+///         _ request: FetchRequest, onProgress: (@Sendable (Int, Int?) -> Void)?
+///     ) async throws(FetchError) -> FetchedResponse {
+///         FetchedResponse(to: request, fields: [HeaderField("Cache-Control", "max-age=60")], body: [0xFF, 0xD8, 0xFF])
+///     }
+///     func shutdown() async {}
+/// }
+/// var configuration = PipelineConfiguration()
+/// configuration.transports["archive"] = Archive()
+/// ```
 ///
 /// A transport responds like an HTTP origin: with a status, header fields that say how long the response is fresh (RFC
 /// 9111), and an entity tag for revalidation. Any task may make any call at any time. The task is cancelled once no
@@ -31,6 +45,7 @@ public protocol Transport: Sendable {
 }
 
 extension Transport {
+    /// False.
     public var isLocal: Bool { false }
 
     /// Whether records and originals are looked up and stored, rather than only variants.
@@ -41,7 +56,15 @@ extension Transport {
     }
 }
 
-/// A request for one original.
+/// A request for one original, which a `Transport` receives. The `willSend` hook may change its header fields:
+///
+/// ```swift
+/// var configuration = PipelineConfiguration()
+/// configuration.willSend = { request in
+///     guard request.url.host == "images.example.org" else { return }
+///     request.fields.append(HeaderField("X-Tenant", "17"))
+/// }
+/// ```
 public struct FetchRequest: Sendable, Hashable {
     /// The source in normal form.
     public var url: SourceURL
@@ -137,7 +160,8 @@ package final class RequestHook: Sendable, Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
-/// A complete response.
+/// A complete response, which a `Transport` returns. Create it with `init(to:status:fields:body:)`, then set other
+/// properties.
 public struct FetchedResponse: Sendable, Hashable {
     /// The status, 200…999.
     public var status: Int

@@ -1,6 +1,11 @@
 public import PipelineSupport
 
-/// An HTTP proxy for fetches (the `fetch.proxy` setting): `http://[USER:PASSWORD@]HOST[:PORT]`.
+/// Specifies an HTTP proxy for fetches: `FetchConfiguration.proxy`, or the `fetch.proxy` setting.
+///
+/// ```swift
+/// var configuration = PipelineConfiguration()
+/// configuration.fetch.proxy = try FetchProxy("http://proxy.example.org:3128")
+/// ```
 ///
 /// The proxy resolves host names and connects, so addresses can be checked only if a URL contains them.
 public struct FetchProxy: Sendable, Hashable, CustomStringConvertible, CustomReflectable {

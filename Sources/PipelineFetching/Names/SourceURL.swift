@@ -7,7 +7,8 @@ import PipelineSupport
 // contain (spaces, quotes, anything beyond ASCII) are percent-encoded in the path and query, as browsers do, and
 // refused in the host.
 
-/// The URL of a source in normal form: an http or https URL, or a name for a transport of another scheme.
+/// The URL of a source in normal form: an http or https URL, or a name for a transport of another scheme. A `Transport`
+/// reads it from `FetchRequest.url`.
 public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
     /// The parts behind a single reference, because URLs are copied often and contain many strings.
     private let parts: Parts

@@ -1,6 +1,12 @@
 public import PipelineSupport
 
-/// The addresses beyond public addresses that may be connected to (the `allowPrivateAddresses` setting).
+/// Specifies which addresses beyond public addresses may be connected to: `FetchConfiguration.allowPrivateAddresses`,
+/// or the setting with that name.
+///
+/// ```swift
+/// var configuration = PipelineConfiguration()
+/// configuration.fetch.allowPrivateAddresses = try AddressRule(["127.0.0.1:8080", "10.0.0.0/8"])
+/// ```
 public struct AddressRule: Sendable, Hashable {
     /// Allows only public addresses. This is the default, so that a URL from a client cannot reach this host or its
     /// network.

@@ -1,6 +1,13 @@
 public import PipelineSupport
 
-/// The sources that may be contacted, directly or by a redirect (the `sources.allow` and `sources.deny` settings).
+/// Specifies which sources may be contacted, directly or by a redirect: `FetchConfiguration.sources`, or the
+/// `sources.allow` and `sources.deny` settings.
+///
+/// ```swift
+/// var configuration = PipelineConfiguration()
+/// configuration.fetch.sources = try HostPolicy(
+///     allow: ["*.example.org", "s3://photos"], deny: ["internal.example.org"])
+/// ```
 ///
 /// Patterns are compared with URLs in normal form. Userinfo is never mistaken for the host. Letter case and a dot at
 /// the end of a name are ignored, addresses are compared as numbers, and names beyond ASCII exist only as punycode.

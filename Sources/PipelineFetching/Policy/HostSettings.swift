@@ -1,7 +1,16 @@
 public import HTTPCaching
 public import PipelineSupport
 
-/// Additional header fields, credentials and certificate checks for one origin (the `hosts` setting).
+/// Configures header fields, credentials and certificate checks for one origin: `FetchConfiguration.hosts`, or the
+/// `hosts` setting.
+///
+/// ```swift
+/// var settings = HostSettings()
+/// settings.authorization = "Bearer secret"
+/// settings.minFreshness = .seconds(3600)
+/// var configuration = PipelineConfiguration()
+/// configuration.fetch.hosts[try HostOrigin("images.example.org")] = settings
+/// ```
 ///
 /// The settings apply to each hop with a URL of that origin, so they do not follow a redirect to a different origin.
 /// The credentials belong to this program rather than to a client, so the caching rules do not treat them as the
@@ -89,8 +98,13 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
     }
 }
 
-/// The origin that settings apply to: `[http://|https://]HOST[:PORT]`. The default scheme is https, and the default
-/// port is the scheme's.
+/// Identifies the origin that `HostSettings` apply to: `[http://|https://]HOST[:PORT]`. The default scheme is https,
+/// and the default port is the scheme's.
+///
+/// ```swift
+/// let origin = try HostOrigin("images.example.org")
+/// print(origin)  // https://images.example.org:443
+/// ```
 ///
 /// Credentials are sent over plain http only if the entry begins with `http://`.
 public struct HostOrigin: Sendable, Hashable, CustomStringConvertible {

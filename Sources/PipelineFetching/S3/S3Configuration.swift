@@ -1,8 +1,24 @@
 public import HTTPCaching
 
-/// The locations of S3 buckets and the credentials for them (the `s3` setting).
+/// Configures the locations of S3 buckets and the credentials for them: `PipelineConfiguration.s3`, or the `s3`
+/// setting. Sources are then `s3://BUCKET/KEY`.
+///
+/// ```swift
+/// var configuration = PipelineConfiguration()
+/// configuration.s3.store.region = "eu-central-1"
+/// configuration.s3.store.credentials = .profile("images")
+/// configuration.s3.buckets["public-photos", default: .init()].credentials = .anonymous
+/// ```
 public struct S3Configuration: Sendable, Hashable {
-    /// How to reach one store or one bucket.
+    /// Configures one S3-compatible store or one bucket: `S3Configuration.store`, an entry of
+    /// `S3Configuration.buckets`, or `RemoteConfiguration.store`.
+    ///
+    /// ```swift
+    /// var store = S3Configuration.Store()
+    /// store.endpoint = "https://s3.example.org"
+    /// store.region = "eu-central-1"
+    /// store.credentials = .key(id: "AKIDEXAMPLE", secret: "secret")
+    /// ```
     public struct Store: Sendable, Hashable {
         /// The endpoint `https://HOST[:PORT]`. If nil, the default, Amazon's endpoint for the region is used. An
         /// endpoint is trusted, so it may have a private address.
@@ -22,6 +38,7 @@ public struct S3Configuration: Sendable, Hashable {
         /// The credentials. If nil, the default, the credentials in the environment are used.
         public var credentials: S3Credentials?
 
+        /// Creates settings for Amazon S3 with the credentials in the environment.
         public init() {}
     }
 
@@ -33,6 +50,7 @@ public struct S3Configuration: Sendable, Hashable {
     /// the request takes seconds on machines without such a service.
     public var asksInstance = false
 
+    /// Creates settings for Amazon S3 with the credentials in the environment.
     public init() {}
 
     /// Returns whether a string is the URL of an endpoint: http or https and a host, with nothing else but an optional
@@ -56,7 +74,8 @@ public struct S3Configuration: Sendable, Hashable {
     }
 }
 
-/// The credentials for a store.
+/// Specifies the credentials for an S3 store: `S3Configuration.Store.credentials`. Descriptions and dumps of this value
+/// contain no secrets.
 public enum S3Credentials: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     /// No credentials, because the bucket is public.
     case anonymous
