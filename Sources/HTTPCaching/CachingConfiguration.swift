@@ -1,4 +1,10 @@
-/// Specifies whether a request may use stored responses, and when the origin must be contacted.
+/// Specifies whether a request may use stored responses, and when the origin must be contacted. Set it for all requests
+/// (`PipelineConfiguration.policy`) or for one request (`ImageRequest.policy`).
+///
+/// ```swift
+/// var request = ImageRequest(.url("https://example.org/photo.jpg"))
+/// request.policy = .revalidate
+/// ```
 public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
     /// Follows RFC 9111: fresh responses are reused, and stale responses are validated. This is the default.
     case `protocol`
@@ -13,7 +19,14 @@ public enum CachePolicy: String, Sendable, Hashable, CaseIterable {
     case revalidate
 }
 
-/// The settings of HTTP caching.
+/// Configures HTTP caching: shared or private cache, and lifetimes for responses that do not declare their freshness
+/// (`PipelineConfiguration.caching`).
+///
+/// ```swift
+/// var configuration = PipelineConfiguration()
+/// configuration.caching.defaultMaxAge = .seconds(3600)
+/// configuration.caching.errorMaxAge = .seconds(10)
+/// ```
 public struct CachingConfiguration: Sendable, Hashable {
     /// Whether the cache serves a single user. Defaults to false, because variants are served to everyone.
     ///

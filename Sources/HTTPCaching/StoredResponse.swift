@@ -1,16 +1,19 @@
-/// A field line as received: the name in its original case, and the value without surrounding whitespace.
+/// A header field line of a request or a response: `HeaderField("Accept-Language", "de")`. A received field has its
+/// name in the original case and its value without surrounding whitespace.
 public struct HeaderField: Sendable, Hashable, Codable {
     /// The name in its original case.
     public var name: String
     /// The value without surrounding whitespace.
     public var value: String
+    /// Creates a field from a name and a value, which are not checked.
     public init(_ name: String, _ value: String) {
         self.name = name
         self.value = value
     }
 }
 
-/// A response stored for reuse, without its body (RFC 9111 §3).
+/// Contains the status, header fields and times of a response stored for reuse, without its body (RFC 9111 §3). A
+/// `CacheTier` stores it as part of an `OriginalRecord`, and `PipelineConfiguration.willStore` may change it.
 public struct StoredResponse: Sendable, Hashable, Codable {
     /// The status code, 100…999.
     public var status: Int
@@ -39,6 +42,7 @@ public struct StoredResponse: Sendable, Hashable, Codable {
     /// Whether the status is 200, or 203, which is a 200 that a proxy has modified (RFC 9110 §15.3.4).
     package var isOK: Bool { status == 200 || status == 203 }
 
+    /// Creates a response. Times are in Unix seconds.
     public init(status: Int, fields: [HeaderField], requestTime: Double, responseTime: Double) {
         self.init(
             status: status, fields: fields, requestTime: requestTime, responseTime: responseTime, selecting: [:])

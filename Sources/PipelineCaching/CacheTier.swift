@@ -1,6 +1,26 @@
 public import PipelineSupport
 
-/// A place that stores originals, their records and their variants.
+/// Stores originals, their records and their variants, for example in a service that several machines share. To use a
+/// tier, add it to `PipelineConfiguration.tiers`. This tier keeps the bodies of originals in memory:
+///
+/// ```swift
+/// actor BodyTier: CacheTier {
+///     nonisolated let name = TierName("bodies")
+///     private var bodies: [String: EntryBody] = [:]
+///     func find(_ key: EntryKey, _ part: EntryPart) -> FoundEntry? {
+///         guard case .original(let digest) = key, let body = bodies[digest] else { return nil }
+///         return .original(part == .body ? body : nil)
+///     }
+///     func store(_ changes: [EntryChange]) {
+///         for case .original(let record, let body?) in changes.map(\.kind) { bodies[record.digest] = body }
+///     }
+///     func purge(_ selection: EntrySelection) -> PurgeResult {
+///         bodies = [:]  // A tier may remove more than was selected.
+///         return PurgeResult()
+///     }
+///     func statistics() -> TierStatistics { TierStatistics() }
+/// }
+/// ```
 ///
 /// The pipeline looks in memory first, then in its tiers from near to far. An entry found in one tier is copied to the
 /// nearer tiers. A new entry is stored in all tiers in the background, after the response. A request never fails
@@ -51,11 +71,13 @@ package protocol MarkedTier: CacheTier {
     func catchUp() async
 }
 
-/// The name of a tier.
+/// Names a tier in reports, in `Cache-Status` and in `ImageResponse.outcome`. The names of a pipeline's tiers must
+/// differ.
 public struct TierName: Sendable, Hashable, CustomStringConvertible {
     /// The name in `Cache-Status` and reports.
     public let description: String
 
+    /// Creates a name, which `Cache-Status` and reports show unchanged.
     public init(_ name: String) { description = name }
 
     /// The memory of this process.
@@ -66,7 +88,7 @@ public struct TierName: Sendable, Hashable, CustomStringConvertible {
     public static let remote = TierName("remote")
 }
 
-/// The key of an entry.
+/// Identifies the entry that `CacheTier.find(_:_:)` looks up.
 public enum EntryKey: Sendable, Hashable {
     /// The records of a source as one entry, with one record for each selection that the source's `Vary` has led to.
     /// Names are compared by their bytes, so names that are equal as Swift strings, such as é in two encodings, may be
@@ -78,7 +100,7 @@ public enum EntryKey: Sendable, Hashable {
     case variant(String, of: String)
 }
 
-/// The part of an entry that a look-up returns.
+/// Specifies whether `CacheTier.find(_:_:)` returns the body of an entry or only its metadata.
 public enum EntryPart: Sendable, Hashable {
     /// The metadata only.
     case description
@@ -86,7 +108,7 @@ public enum EntryPart: Sendable, Hashable {
     case body
 }
 
-/// The result of a look-up.
+/// Contains an entry that `CacheTier.find(_:_:)` found.
 public enum FoundEntry: Sendable {
     /// The records of a source, newest first. The array is never empty.
     case records([OriginalRecord])
@@ -96,7 +118,7 @@ public enum FoundEntry: Sendable {
     case variant(VariantEntry, body: [UInt8]?)
 }
 
-/// A change to the contents of a tier.
+/// Describes a change that `CacheTier.store(_:)` applies to a tier. Switch over `kind`.
 public struct EntryChange: Sendable {
     /// The kind of change.
     public enum Kind: Sendable {
@@ -127,7 +149,7 @@ public struct EntryChange: Sendable {
     }
 }
 
-/// The extent of a purge.
+/// Specifies what `ImagePipeline.purge(_:mode:)` does with the selected entries.
 public enum PurgeMode: String, Sendable, Hashable, CaseIterable {
     /// Removes everything at once.
     case hard
@@ -138,8 +160,9 @@ public enum PurgeMode: String, Sendable, Hashable, CaseIterable {
     case variantsOnly
 }
 
-/// The entries to purge. A purge removes the records of the selected sources, their bodies unless a record of a
-/// different source refers to them, and all variants of every digest that these sources are known to have had.
+/// Selects the entries that `CacheTier.purge(_:)` removes: the records of the selected sources, their bodies unless a
+/// record of a different source refers to them, and all variants of every digest that these sources are known to have
+/// had.
 public struct EntrySelection: Sendable, Hashable {
     /// The names of the sources.
     public package(set) var sources: Set<String> = []
@@ -150,6 +173,13 @@ public struct EntrySelection: Sendable, Hashable {
     /// The kind of purge.
     public package(set) var mode = PurgeMode.hard
 
+    /// Creates a selection, for example for tests of a tier.
+    ///
+    /// - Parameters:
+    ///   - sources: the names of sources.
+    ///   - prefixes: prefixes of further names, compared byte by byte.
+    ///   - digests: the digests of further originals.
+    ///   - mode: the kind of purge.
     public init(
         sources: Set<String> = [], prefixes: [String] = [], digests: Set<String> = [], mode: PurgeMode = .hard
     ) {
@@ -182,7 +212,7 @@ public struct EntrySelection: Sendable, Hashable {
     static let workInFlight = EntrySelection(sources: [""])
 }
 
-/// The entries that a purge removed.
+/// Counts the entries that a purge removed, and names the tiers that did not confirm the purge.
 public struct PurgeResult: Sendable, Hashable {
     /// The number of sources that had stored entries.
     public var sources = 0
@@ -204,10 +234,18 @@ public struct PurgeResult: Sendable, Hashable {
     /// The purges that these tiers have not confirmed.
     package var unconfirmedSelections: [EntrySelection] = []
 
+    /// Creates the result of a purge that removed nothing.
     public init() {}
 }
 
-/// The contents and counters of a tier. They stay zero for each kind of entry that has no separate budget.
+/// Reports the contents and counters of a tier, separately for originals, variants and records. Counters stay zero for
+/// kinds of entries without a separate budget.
+///
+/// ```swift
+/// let pipeline = try ImagePipeline()
+/// let memory = pipeline.memoryStatistics.variants
+/// print(memory.entries, "variants in memory,", memory.bytes, "of", memory.budget, "bytes")
+/// ```
 public struct TierStatistics: Sendable, Hashable {
     /// Bodies of originals.
     public var originals = StoreCounters()
@@ -218,6 +256,7 @@ public struct TierStatistics: Sendable, Hashable {
     /// Decoded pixels, which are stored in memory only.
     package var pixels = StoreCounters()
 
+    /// Creates statistics from counters.
     public init(
         originals: StoreCounters = StoreCounters(), variants: StoreCounters = StoreCounters(),
         records: StoreCounters = StoreCounters()
@@ -228,7 +267,19 @@ public struct TierStatistics: Sendable, Hashable {
     }
 }
 
-/// A tier behind memory, with the limits within which the pipeline uses it.
+/// Adds a `CacheTier` to a pipeline, behind memory and the cache folder, with limits on its use
+/// (`PipelineConfiguration.tiers`).
+///
+/// ```swift
+/// func configuration(with tier: any CacheTier) -> PipelineConfiguration {
+///     var placement = TierPlacement(tier)
+///     placement.deadline = .milliseconds(100)
+///     placement.maxConcurrentCalls = 32
+///     var configuration = PipelineConfiguration()
+///     configuration.tiers = [placement]
+///     return configuration
+/// }
+/// ```
 public struct TierPlacement: Sendable {
     /// The tier.
     public var tier: any CacheTier
@@ -245,6 +296,7 @@ public struct TierPlacement: Sendable {
     /// The maximum number of bytes waiting to be stored. Further changes are dropped and counted. Defaults to 64 MB.
     public var queueBytes = 64 << 20
 
+    /// Places a tier with the default limits.
     public init(_ tier: any CacheTier) {
         self.tier = tier
         breaker = BreakerConfiguration()

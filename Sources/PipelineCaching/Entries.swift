@@ -1,7 +1,8 @@
 public import HTTPCaching
 import PipelineSupport
 
-/// The metadata of an original, without its body. A record outlives the body.
+/// Describes a stored original: the origin's response, and the digest, length and format of its body. A record outlives
+/// the body, so that a 304 can still validate variants.
 public struct OriginalRecord: Sendable, Hashable, Codable {
     /// The normalized URL, or the caller's source ID.
     public var source: String
@@ -54,6 +55,7 @@ public struct OriginalRecord: Sendable, Hashable, Codable {
     /// newest records are kept.
     static let selectionLimit = 16
 
+    /// Creates a record. `fetchMilliseconds` is the time that fetching took.
     public init(
         source: String, response: StoredResponse, digest: String, length: Int, media: MediaDescription?,
         fetchMilliseconds: Double, finalURL: String? = nil
@@ -68,7 +70,8 @@ public struct OriginalRecord: Sendable, Hashable, Codable {
     }
 }
 
-/// A stored variant without its body.
+/// Describes a stored variant: its key, the original that it was rendered from, its format and size. The body is stored
+/// with it, but is not part of this value.
 public struct VariantEntry: Sendable, Hashable, Codable {
     /// The key, which consists of 64 hexadecimal digits. `CacheKey.variant` hashes everything that the body depends on.
     public var key: String
@@ -91,6 +94,7 @@ public struct VariantEntry: Sendable, Hashable, Codable {
     /// The time of creation in Unix seconds.
     public var created: Double
 
+    /// Creates an entry. `cost` is in milliseconds of CPU time, and `created` in Unix seconds.
     public init(
         key: String, originalDigest: String, digest: String, length: Int, mediaType: String, width: Int, height: Int,
         recipe: String, cost: Double, created: Double
@@ -108,7 +112,8 @@ public struct VariantEntry: Sendable, Hashable, Codable {
     }
 }
 
-/// A description of a body's content, which the index stores. The stores do not interpret it.
+/// Describes the picture in a body for the index of a tier: media type, size and further numbers. The tiers store the
+/// description and do not interpret it.
 public struct MediaDescription: Sendable, Hashable, Codable {
     /// The media type, such as `image/jpeg`.
     public var type: String
@@ -119,6 +124,7 @@ public struct MediaDescription: Sendable, Hashable, Codable {
     /// Additional numbers that the caller defines, kept in order.
     public var details: [Int]
 
+    /// Creates a description. The size is in pixels.
     public init(type: String, width: Int, height: Int, details: [Int] = []) {
         self.type = type
         self.width = width
@@ -127,7 +133,13 @@ public struct MediaDescription: Sendable, Hashable, Codable {
     }
 }
 
-/// The tiers in which a request may store entries. The cache policy controls from which tiers it reads.
+/// Specifies which tiers may store the results of a request (`ImageRequest.storage`). An empty set stores nothing.
+/// `ImageRequest.policy` specifies whether stored entries are used.
+///
+/// ```swift
+/// var request = ImageRequest(.file("/srv/photos/1.jpg"), recipe: .thumbnail(300))
+/// request.storage = [.variantsInMemory, .variantsOnDisk]
+/// ```
 public struct StorageOptions: OptionSet, Sendable, Hashable {
     /// The raw value, with one bit per tier.
     public let rawValue: Int

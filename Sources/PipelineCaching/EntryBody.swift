@@ -1,6 +1,6 @@
 public import PipelineSupport
 
-/// The body of an entry, in memory or, if it is long, in a file.
+/// Contains the body of an entry: bytes in memory, or a file if the body is long.
 public enum EntryBody: Sendable {
     case bytes([UInt8])
     case file(SpooledBody)

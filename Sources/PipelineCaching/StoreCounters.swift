@@ -1,4 +1,4 @@
-/// The event counters and the contents of one tier of a store.
+/// Counts the events of one kind of entry in a tier, and its current entries and bytes. Read it from `TierStatistics`.
 public struct StoreCounters: Sendable, Hashable {
     /// The number of look-ups that found an entry.
     public var hits = 0
@@ -26,6 +26,7 @@ public struct StoreCounters: Sendable, Hashable {
     /// The maximum number of bytes in the tier.
     public var budget = 0
 
+    /// Creates counters that are zero, with a budget in bytes.
     public init(budget: Int = 0) { self.budget = budget }
 
     /// The event counters and their columns in the index, except `millisecondsSaved`.

@@ -1,4 +1,5 @@
-/// The reason why a store operation failed. A miss is never an error.
+/// Describes why a `CacheTier` could not find, store or purge entries. A custom tier throws it. A miss is never an
+/// error.
 public struct StoreError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of failure. The values are stable, and later versions may add members.
     public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
@@ -35,6 +36,7 @@ public struct StoreError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The path of the file or folder, or an empty string if the failure does not concern a file.
     public var path: String
 
+    /// Creates an error. `path` is the file or folder that failed; empty if there is none.
     public init(_ code: Code, _ message: String, path: String = "") {
         self.code = code
         self.message = message

@@ -1,4 +1,13 @@
-/// Determines when requests to an origin that keeps failing are rejected (the `fetch.breaker` setting).
+/// Configures when a pipeline stops calling an origin or a tier that keeps failing: `FetchConfiguration.breaker` and
+/// `TierPlacement.breaker`.
+///
+/// ```swift
+/// var breaker = BreakerConfiguration()
+/// breaker.failures = 5
+/// breaker.pause = .seconds(30)
+/// var configuration = PipelineConfiguration()
+/// configuration.fetch.breaker = breaker
+/// ```
 public struct BreakerConfiguration: Sendable, Hashable {
     /// The number of consecutive failures that open the breaker: failed connections, timeouts and 5xx responses.
     /// Defaults to 20, a number that an outage reaches immediately, but a page with broken images does not.

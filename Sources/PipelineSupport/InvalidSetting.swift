@@ -1,4 +1,5 @@
-/// An error for a setting with an invalid value.
+/// Describes a setting with an invalid value. Initializers that parse strings, such as `HostPolicy.init(allow:deny:)`,
+/// and `Site.init` throw it.
 public struct InvalidSetting: Error, Sendable, Hashable, CustomStringConvertible {
     /// The value of the setting, and what is expected instead.
     public let message: String

@@ -1,8 +1,17 @@
 import Glibc
 import Synchronization
 
-/// A body in a file, accessed only through a descriptor. It uses no memory. A file without a name is deleted when this
-/// object is released or the process ends.
+/// Contains a long body in a file, which is accessed through a descriptor and uses no memory. A response has one if the
+/// request accepts a file (`OriginalRequest.acceptsFile`).
+///
+/// ```swift
+/// var request = OriginalRequest(url: "https://example.org/large.tiff")
+/// request.acceptsFile = true
+/// let response = try await ImagePipeline().original(for: request)
+/// let first = response.file?.bytes(0..<16) ?? Array(response.body.prefix(16))
+/// ```
+///
+/// A file without a name disappears with this value or with the process.
 public final class SpooledBody: Sendable, Hashable {
     /// The descriptor, which is open for reading and valid for as long as this object exists. Use `pread` or map the
     /// file, because the file position is unspecified.

@@ -1,4 +1,4 @@
-/// The wall-clock time of each part of a response.
+/// Reports the wall-clock time of each part of a request. Read it from `ImageResponse.timings`.
 public struct Timings: Sendable, Hashable {
     /// The time spent waiting for a render thread.
     public var queue: Duration
@@ -16,6 +16,7 @@ public struct Timings: Sendable, Hashable {
     /// The time from the request to the response, excluding `queue`.
     public var total: Duration
 
+    /// Creates timings that are zero unless a value is specified.
     public init(
         queue: Duration = .zero, fetch: Duration = .zero, decode: Duration = .zero, operations: Duration = .zero,
         encode: Duration = .zero, store: Duration = .zero, total: Duration = .zero

@@ -1,13 +1,20 @@
 public import Pipeline
 
-/// The requirements of `CacheTier`, as checks that you can run against your own tier:
+/// Checks that a `CacheTier` meets the requirements of the protocol. Run all checks in the tests of your tier, each
+/// against an empty tier:
 ///
+/// ```swift
+/// func violations(by makeTier: () -> any CacheTier) async -> [String] {
+///     var found: [String] = []
 ///     for check in CacheTierConformance.checks {
-///         for violation in await CacheTierConformance.violations(of: check, by: MyTier()) { print(violation) }
+///         found += await CacheTierConformance.violations(of: check, by: makeTier())
 ///     }
+///     return found
+/// }
+/// ```
 ///
-/// A check needs an empty tier with room for 64 MB of originals and 64 MB of variants. `PipelineTests` runs all checks
-/// against the memory tier, the disk tier, and a tier of plain files.
+/// A tier needs room for 64 MB of originals and 64 MB of variants. `PipelineTests` runs all checks against the memory
+/// tier, the disk tier, and a tier of plain files.
 public enum CacheTierConformance {
     /// A requirement of `CacheTier`.
     public struct Check: Sendable, CustomStringConvertible {

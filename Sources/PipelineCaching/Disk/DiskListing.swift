@@ -17,7 +17,8 @@ package struct ListedVariant: Sendable, Hashable {
     package var uses: Int
 }
 
-/// The tiers that contain bodies. Records belong to originals, but have a separate budget.
+/// Selects the bodies of originals, or variants, for example in `TrimRequest.tiers`. Records belong to originals, but
+/// have a separate budget.
 public enum EntryTier: String, Sendable, Hashable, CaseIterable {
     case originals, variants
 }

@@ -1,7 +1,16 @@
-/// The settings that determine how a `DiskStore` uses its folder.
+/// Configures the cache folder: its budgets, the free space to keep, and synchronization to disk
+/// (`PipelineConfiguration.disk`). When a budget is exceeded, the entries that would save the least time per byte are
+/// evicted.
 ///
-/// Only bodies count toward the budgets, and each body counts as at least 512 bytes. Rows and indexes take an
-/// additional 400 bytes or so per entry (docs/benchmarks.md).
+/// ```swift
+/// var configuration = PipelineConfiguration(cacheFolder: "/var/cache/my-app")
+/// configuration.disk.originals = 2_000_000_000
+/// configuration.disk.variants = 4_000_000_000
+/// configuration.disk.freeSpace = 10_000_000_000
+/// ```
+///
+/// Responses do not wait for writes. Several processes may share a folder. Budgets count bodies, each as at least 512
+/// bytes. In addition, rows and indexes take about 400 bytes per entry (docs/benchmarks.md).
 public struct DiskStoreConfiguration: Sendable, Hashable {
     /// The budget in bytes for bodies of originals. Defaults to 4 GB, which is enough for a few thousand photographs.
     public var originals = 4_000_000_000
@@ -33,5 +42,6 @@ public struct DiskStoreConfiguration: Sendable, Hashable {
     /// The default of `freeSpace` in bytes on a file system of at least 20 GB.
     package static let usualFreeSpace = 1_000_000_000
 
+    /// Creates a configuration with the defaults.
     public init() {}
 }

@@ -1,7 +1,15 @@
 import PipelineSupport
 
-/// The entries to trim. These are old or unused entries, and then as many others as necessary to meet a limit on number
-/// or bytes.
+/// Selects what `ImagePipeline.trim(_:)` removes from the cache folder: old or unused entries, and then as many more as
+/// needed to meet a limit on number or bytes.
+///
+/// ```swift
+/// var request = TrimRequest()
+/// request.unusedFor = .seconds(30 * 86_400)
+/// request.maxBytes = 1_000_000_000
+/// let pipeline = try ImagePipeline(PipelineConfiguration(cacheFolder: "/var/cache/my-app"))
+/// print(try await pipeline.trim(request).bytes, "bytes removed")
+/// ```
 public struct TrimRequest: Sendable, Hashable {
     /// The maximum time since an entry was stored. Older entries are removed. The age of an original is measured from
     /// the last response that contained or confirmed it. If nil, which is the default, there is no bound.

@@ -1,4 +1,14 @@
-/// The budgets of the memory tiers.
+/// Limits the bytes that a pipeline keeps in memory (`PipelineConfiguration.memory`). Each kind of entry has a separate
+/// budget. When it is exceeded, the entries that would save the least time per byte are evicted.
+///
+/// ```swift
+/// var configuration = PipelineConfiguration()
+/// configuration.memory = MemoryBudgets(originals: 64 << 20, variants: 128 << 20)
+/// configuration.memory.pixels = 32 << 20  // For `ImagePipeline.pixels(for:)`.
+/// configuration.memory = .share(0.25)  // A quarter of the memory that this process may use.
+/// ```
+///
+/// `ImagePipeline.setMemoryBudgets(_:)` changes the budgets later.
 public struct MemoryBudgets: Sendable, Hashable {
     /// The number of bytes for the bodies of originals as they were received.
     public var originals: Int
@@ -9,6 +19,7 @@ public struct MemoryBudgets: Sendable, Hashable {
     /// The number of bytes for pixels decoded by `ImagePipeline.pixels(for:)`.
     public var pixels: Int
 
+    /// Creates budgets in bytes. `records` is a tenth of `originals` by default, and `pixels` is 0.
     public init(originals: Int, variants: Int, pixels: Int = 0, records: Int? = nil) {
         self.originals = originals
         self.records = records ?? originals / 10
