@@ -1,7 +1,14 @@
-/// An image container format, identified by magic bytes, never by a file name or a media type.
+/// An image container format, such as `.jpeg` or `.webp`. Use it to restrict which formats are decoded
+/// (`RenderLimits.formats`) or negotiated (`ImageRequest.negotiated`).
 ///
-/// Each format is declared once, either here or next to its decoder or encoder. `Catalogue` lists the formats that can
-/// be decoded and the formats that can be encoded.
+/// ```swift
+/// var request = ImageRequest(.url("https://example.org/photo.jpg"), recipe: .thumbnail(300).auto())
+/// request.negotiated = [.avif, .webp]
+/// let image = try await ImagePipeline().respond(to: request)
+/// print(image.format.mediaType, image.format.fileExtension)
+/// ```
+///
+/// The format of a picture is identified by its magic bytes, never by a file name or a media type.
 public struct ImageFormat: RawRepresentable, Sendable, Hashable, CaseIterable, CustomStringConvertible {
     /// The name in recipes, settings and messages, such as `jpeg`.
     public let rawValue: String

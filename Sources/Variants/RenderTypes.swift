@@ -1,6 +1,15 @@
 public import PipelineSupport
 
-/// Describes an original without decoding its pixels. Headers are read by our own parsers, never by libvips.
+/// Describes an original without decoding its pixels: format, size, pages and orientation.
+///
+/// ```swift
+/// func size(of original: [UInt8]) throws -> String {
+///     let header = try ImageHeader.probe(original)
+///     return "\(header.format), \(header.width) × \(header.height)"
+/// }
+/// ```
+///
+/// Headers are read by our own parsers, never by libvips.
 public struct ImageHeader: Sendable, Hashable {
     /// The container format.
     public var format: ImageFormat
@@ -60,8 +69,8 @@ public struct ImageHeader: Sendable, Hashable {
     }
 }
 
-/// How resizing trades CPU time for fidelity. A JPEG or WebP decoder can shrink while decoding, and the quality
-/// determines how much of the reduction is left to the more accurate resampler.
+/// Specifies how resizing trades CPU time for fidelity (`RenderingConfiguration.quality`). A JPEG or WebP decoder can
+/// shrink while decoding, and the quality determines how much of the reduction is left to the more accurate resampler.
 public enum RenderQuality: String, Sendable, Hashable, CaseIterable {
     /// Leaves a factor of at least 1.5 to the resampler. Uses the least CPU time.
     case fast
@@ -71,8 +80,8 @@ public enum RenderQuality: String, Sendable, Hashable, CaseIterable {
     case best
 }
 
-/// The color values that resizing averages when it mixes pixels: linear light, or the stored values. A decoder that
-/// shrinks always averages stored values.
+/// Specifies which color values resizing averages when it mixes pixels: linear light, or the stored values
+/// (`RenderingConfiguration.light`). A decoder that shrinks always averages stored values.
 public enum RenderLight: String, Sendable, Hashable, CaseIterable {
     /// Shrinks mostly in linear light, except for drawings, screenshots and text, which are shrunk mostly in gamma
     /// space. Enlarges in gamma space. This is the default.
@@ -83,7 +92,8 @@ public enum RenderLight: String, Sendable, Hashable, CaseIterable {
     case gamma
 }
 
-/// How much CPU time encoders spend to save bytes if the recipe has no `effort=`.
+/// Specifies how much CPU time encoders spend to save bytes if the recipe has no `effort=`
+/// (`RenderingConfiguration.effort`).
 public enum RenderEffort: String, Sendable, Hashable, CaseIterable {
     /// An effort that is suitable while a client is waiting. This is the default.
     case quick
@@ -102,7 +112,12 @@ package enum ChromaResolution: String, Sendable, Hashable, CaseIterable {
     case auto, full, half
 }
 
-/// The metadata that an output keeps. All other metadata is removed.
+/// Specifies the metadata that an output keeps. All other metadata is removed.
+///
+/// ```swift
+/// let recipe = Recipe.thumbnail(1600).jpeg(85, .keep([.icc, .copyright]))
+/// print(recipe)
+/// ```
 public struct KeptMetadata: OptionSet, Sendable, Hashable {
     /// The bit mask, with one bit per kind of metadata.
     public let rawValue: Int
@@ -162,8 +177,15 @@ package struct ResolvedOutput: Sendable, Hashable {
     }
 }
 
-/// The limits that are checked before and during rendering. Each error contains the name of the limit, its value and
-/// the value that was found.
+/// Limits the work and memory of a render (`RenderingConfiguration.limits`). The limits are checked before and during
+/// rendering. Each error contains the name of the limit, its value and the value that was found.
+///
+/// ```swift
+/// var configuration = PipelineConfiguration()
+/// configuration.rendering.limits.pixels = 50_000_000
+/// configuration.rendering.limits.timeout = .seconds(5)
+/// configuration.rendering.limits.formats = [.jpeg, .png, .webp]
+/// ```
 public struct RenderLimits: Sendable, Hashable {
     /// The maximum number of pixels, summed over all frames that the recipe decodes. Defaults to 100 million. In a
     /// worker, `WorkerConfiguration.memory` also limits the memory of a render.
@@ -233,7 +255,16 @@ package struct EncodedBytes: Sendable {
     }
 }
 
-/// Describes one render: the encoded original, the recipe to apply to it, and the limits.
+/// Describes one render without a pipeline: the encoded original, the recipe to apply to it, and the limits. Pass it to
+/// a `WorkerPool` or an `InProcessRenderer`.
+///
+/// ```swift
+/// func thumbnail(of original: [UInt8]) async throws -> RenderedVariant {
+///     let header = try ImageHeader.probe(original)
+///     let job = RenderJob(original: original, header: header, recipe: .thumbnail(300).webp())
+///     return try await InProcessRenderer().render(job)
+/// }
+/// ```
 public struct RenderJob: Sendable {
     /// The encoded original. The renderer reads it when the render begins.
     package var original: EncodedBytes
@@ -284,7 +315,8 @@ public struct RenderJob: Sendable {
     }
 }
 
-/// The result of a render: the encoded picture and its properties.
+/// Contains the encoded picture that `WorkerPool.render(_:)` or `InProcessRenderer.render(_:)` returned, and its
+/// properties.
 public struct RenderedVariant: Sendable {
     /// The encoded picture.
     public var bytes: [UInt8]
@@ -320,8 +352,17 @@ public struct RenderedVariant: Sendable {
     }
 }
 
-/// Decoded sRGB pixels with 8 bits per sample and four bands: red, green, blue and alpha, not premultiplied. Rows have
-/// no padding, so `pixels.count` is `width × height × 4`.
+/// Contains decoded pixels for display, which `ImagePipeline.pixels(for:)` returns.
+///
+/// ```swift
+/// let request = ImageRequest(.file("photo.jpg"), recipe: .thumbnail(300, 300, .fill))
+/// let picture = try await ImagePipeline().pixels(for: request)
+/// let rounded = picture.roundedMask(radius: 24)
+/// print(rounded.width, rounded.height, rounded.bytesPerRow, rounded.pixels.count)
+/// ```
+///
+/// Pixels are sRGB with 8 bits per sample and four bands: red, green, blue and alpha, not premultiplied. Rows have no
+/// padding, so `pixels.count` is `width × height × 4`.
 public struct PixelBuffer: Sendable, Hashable {
     /// The width in pixels.
     public var width: Int
@@ -332,6 +373,7 @@ public struct PixelBuffer: Sendable, Hashable {
     /// The number of bytes per row.
     public var bytesPerRow: Int { width * 4 }
 
+    /// Creates a picture from pixels, row by row from the top. `pixels.count` must be `width × height × 4`.
     public init(width: Int, height: Int, pixels: [UInt8]) {
         precondition(pixels.count == width * height * 4)
         self.width = width
@@ -340,7 +382,8 @@ public struct PixelBuffer: Sendable, Hashable {
     }
 }
 
-/// The error of a failed render.
+/// Describes why a render failed. `WorkerPool` and `InProcessRenderer` throw it. `ImagePipeline` converts it to a
+/// `PipelineError`.
 public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of failure. Codes are stable across versions, and later versions may add codes.
     public struct Code: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
@@ -397,6 +440,7 @@ public struct RenderError: Error, Sendable, Hashable, CustomStringConvertible {
     public var message: String
     public var description: String { message }
 
+    /// Creates an error with a message that says what failed and how to fix it.
     public init(_ code: Code, _ message: String) {
         self.code = code
         self.message = message

@@ -1,7 +1,17 @@
 import PipelineSupport
 import CVips
 
-/// Renders in the calling process.
+/// Renders in the calling process. Use it for pictures from trusted sources if the program needs no pipeline. A
+/// pipeline creates its own renderer (`RenderIsolation.inProcess`).
+///
+/// ```swift
+/// func thumbnail(of original: [UInt8]) async throws -> [UInt8] {
+///     let renderer = InProcessRenderer(maxConcurrentRenders: 2)
+///     let header = try ImageHeader.probe(original)
+///     return try await renderer.render(
+///         RenderJob(original: original, header: header, recipe: .thumbnail(300).webp())).bytes
+/// }
+/// ```
 ///
 /// Nothing protects the process from a decoder that crashes or cannot be stopped. Use `WorkerPool` to render in
 /// separate processes. libvips is loaded at the first render. Renders run on dedicated threads, because libvips
@@ -52,10 +62,12 @@ public final class InProcessRenderer: Rendering {
     /// The number of renders that used the decode of a different render.
     var shared: Int { core.statistics.shared }
 
+    /// Renders a job and returns the encoded picture. Cancelling the calling task stops the render.
     public func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
         try await core.variant(of: try checked(job))
     }
 
+    /// Applies the steps of the job's recipe and returns the decoded pixels for display. Ignores the recipe's output.
     public func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer {
         try await core.pixels(of: try checked(job))
     }

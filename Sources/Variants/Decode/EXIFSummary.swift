@@ -1,4 +1,5 @@
-/// Frequently used EXIF data of a picture (CIPA DC-008, Exif 3.0 §4.6). Damaged or missing entries are nil.
+/// Contains frequently used EXIF data of a picture: camera, exposure, date and position (CIPA DC-008, Exif 3.0 §4.6).
+/// Read it from `ImageDetails.exif`. Damaged or missing entries are nil.
 public struct EXIFSummary: Sendable, Hashable {
     /// The camera's maker and model.
     public var camera: String?

@@ -1,4 +1,5 @@
-/// Details of a picture beyond `ImageHeader`. They are only for display, and no decision depends on them.
+/// Contains details of a picture beyond `ImageHeader`, such as its color space and EXIF data. Read it from
+/// `SourceInformation.details`. The details are only for display, and no decision depends on them.
 public struct ImageDetails: Sendable, Hashable {
     /// The color space: `RGB` (also for YCbCr and palettes, which decoders convert), `grey`, `CMYK` or `Lab`, or nil if
     /// the file does not specify it.

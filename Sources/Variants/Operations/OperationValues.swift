@@ -7,8 +7,8 @@ struct PixelBox: Sendable, Hashable {
 }
 
 extension Recipe {
-    /// The position of a picture, or the part that stays visible: one of nine fixed places, or a choice based on the
-    /// content.
+    /// The part of a picture that `crop` and `thumbnail` keep, or the position of an overlay: one of nine fixed places,
+    /// or a choice based on the content.
     public enum Gravity: String, Sendable, Hashable, CaseIterable {
         case center = "centre", north, northEast = "north-east", east, southEast = "south-east", south, southWest =
             "south-west"

@@ -1,5 +1,10 @@
-/// Default output options for each format, used if a recipe does not set them: quality or `lossless`, `max`,
-/// `progressive`, `chroma`, `effort` and `keep`.
+/// Sets default output options for each format, for recipes that do not set them: quality or `lossless`, `max`,
+/// `progressive`, `chroma`, `effort` and `keep` (`RenderingConfiguration.outputs`).
+///
+/// ```swift
+/// var configuration = PipelineConfiguration()
+/// configuration.rendering.outputs = try OutputDefaults(["jpeg:80:progressive", "avif:50:effort=3"])
+/// ```
 public struct OutputDefaults: Sendable, Hashable {
     private var byFormat: [ImageFormat: OutputSpecification] = [:]
 

@@ -23,7 +23,8 @@ extension Recipe {
     /// stretched.
     public enum Mode: String, Sendable, CaseIterable { case fit, fill, pad, stretch }
 
-    /// A radius or distance in pixels (a literal or `.pixels`) or as a percentage of the picture's smaller edge.
+    /// A radius or distance, in pixels or as a percentage of the picture's smaller edge: `24`, `.pixels(24)` or
+    /// `.percent(3)`.
     public struct Length: Sendable, ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral {
         let text: String
 
@@ -39,7 +40,7 @@ extension Recipe {
         public init(floatLiteral value: Double) { self = .pixels(value) }
     }
 
-    /// The size at which an overlay is drawn.
+    /// The size at which `overlay` draws a picture: `.percent(20)`, `.factor(0.5)` or `.box(200, nil)`.
     public struct OverlaySize: Sendable {
         let text: String
 
@@ -214,7 +215,7 @@ extension Recipe {
     /// Draws a picture from the overlay folder over this picture.
     ///
     /// ```swift
-    /// Recipe.thumbnail(800, 600)
+    /// let watermarked = Recipe.thumbnail(800, 600)
     ///     .overlay("logo", gravity: .southEast, size: .percent(20), offset: (.percent(3), .percent(3)))
     /// ```
     ///

@@ -1,8 +1,15 @@
 /// Describes how to derive a variant from an original: load options, operations and an output, as in recipe text
-/// (docs/recipes.md).
+/// (docs/recipes.md). Create it from text or from typed steps.
 ///
-/// Create a recipe from text with `Recipe(_:presets:)`, or from typed steps. `description` is the canonical text, which
-/// parses to an equal recipe. Two recipes are equal if their canonical texts are equal.
+/// ```swift
+/// let parsed = try Recipe("thumbnail:300x200:fill,rounded-mask:24,webp:80")
+/// let typed = Recipe.thumbnail(300, 200, .fill).roundedMask(24).webp(80)
+/// print(parsed == typed)  // true
+/// let image = try await ImagePipeline().respond(to: ImageRequest(.file("photo.jpg"), recipe: typed))
+/// ```
+///
+/// `description` is the canonical text, which parses to an equal recipe. Two recipes are equal if their canonical texts
+/// are equal. Parsing throws a `RecipeError`. Typed steps do not throw: `error` contains the first mistake.
 public struct Recipe: Sendable {
     /// The frames of an animation to decode.
     package enum Frames: Sendable, Hashable { case first, all, count(Int) }

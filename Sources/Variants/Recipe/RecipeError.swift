@@ -1,4 +1,12 @@
 /// Describes why recipe text was rejected: the invalid step, and the text that was expected.
+///
+/// ```swift
+/// do throws(RecipeError) {
+///     _ = try Recipe("thumbnial:300")
+/// } catch {
+///     print(error.suggestion ?? error.expected)  // thumbnail
+/// }
+/// ```
 public struct RecipeError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The position of the step in the recipe as written, starting at 1, or nil if the error concerns the recipe as a
     /// whole.

@@ -1,4 +1,11 @@
-/// Named recipes, which recipe text refers to as `@name`.
+/// Contains named recipes, which recipe text refers to as `@name`. A pipeline creates them from
+/// `RenderingConfiguration.presets`. Create them yourself to parse recipes without a pipeline.
+///
+/// ```swift
+/// let presets = try RecipePresets(["card": "thumbnail:300x200:fill"])
+/// let recipe = try Recipe("@card,webp", presets: presets)
+/// print(recipe)  // thumbnail:300x200:fill,webp
+/// ```
 public struct RecipePresets: Sendable, Hashable {
     /// The maximum nesting depth of presets that use other presets.
     package static let nestingLimit = 4

@@ -4,10 +4,18 @@ import CVips
 import Glibc
 import Synchronization
 
-/// Runs the worker role of a program: a sandboxed process that renders for another process and does nothing else.
+/// Lets a program serve as its own render worker: a sandboxed process that renders for another process and does nothing
+/// else. Call `runIfAsked()` first in `main`, before the program has a second thread.
 ///
-/// `WorkerPool` starts a program again with `render-worker` as its first argument. `pipectl` supports this role. To
-/// support it in your own program, call `runIfAsked()` first in `main`, before the program has a second thread.
+/// ```swift
+/// RenderWorker.runIfAsked()  // Does not return in a worker.
+/// var workers = WorkerConfiguration()
+/// workers.executable = "/proc/self/exe"
+/// var configuration = PipelineConfiguration()
+/// configuration.rendering.isolation = .workers(workers)
+/// ```
+///
+/// `WorkerPool` starts the program again with `render-worker` as its first argument. `pipectl` supports this role.
 public enum RenderWorker {
     package static let argument = "render-worker"
     /// The advice for an application that does not become a worker.

@@ -1,6 +1,11 @@
 import Glibc
 
-/// The processes in which pictures are decoded and encoded.
+/// Specifies the processes in which pictures are decoded and encoded (`RenderingConfiguration.isolation`).
+///
+/// ```swift
+/// var configuration = PipelineConfiguration()
+/// configuration.rendering.isolation = .workers(WorkerConfiguration())
+/// ```
 public enum RenderIsolation: Sendable {
     /// Render in the calling process. This needs no setup, but a decoder that crashes, hangs or is exploited affects
     /// the process. Use it for pictures from trusted origins.
@@ -9,7 +14,19 @@ public enum RenderIsolation: Sendable {
     case workers(WorkerConfiguration)
 }
 
-/// Configures the workers that render pictures. Create a configuration with its defaults, then set properties.
+/// Configures the sandboxed processes that render pictures: their number, memory and replacement. Use it for pictures
+/// from untrusted sources (`RenderIsolation.workers`).
+///
+/// ```swift
+/// var workers = WorkerConfiguration()
+/// workers.maxConcurrentRenders = 2
+/// workers.isPrewarmed = true
+/// workers.warn = { print("warning:", $0) }
+/// var configuration = PipelineConfiguration()
+/// configuration.rendering.isolation = .workers(workers)
+/// ```
+///
+/// By default, the worker program is `pipectl`. `RenderWorker` describes how a program serves as its own worker.
 public struct WorkerConfiguration: Sendable {
     /// The maximum number of concurrent renders, with one worker for each. If nil, which is the default, this is one
     /// more than the number of processors, because copying and waiting alternate with computing. If there are at least

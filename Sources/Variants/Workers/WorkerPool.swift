@@ -1,28 +1,41 @@
 import Glibc
 import Synchronization
 
-/// Renders in sandboxed child processes. Each worker process has a corresponding thread in this process.
+/// Renders in sandboxed child processes. Use a pool for pictures from untrusted sources if the program needs no
+/// pipeline. A pipeline creates its own pool (`RenderIsolation.workers`).
 ///
-/// A render that crashes, hangs, uses too much memory or sends an invalid reply fails only its own request. The worker
-/// is then replaced, and the render is quarantined for some time. Workers start with the first renders that need them.
-/// They start earlier with `startFirst()`, or immediately if `isPrewarmed` is set. Workers stop with `shutdown()`, when
-/// the last reference to the pool is released, and when this process ends.
+/// ```swift
+/// func thumbnail(of upload: [UInt8]) async throws -> [UInt8] {
+///     let pool = WorkerPool()
+///     let job = RenderJob(original: upload, header: try ImageHeader.probe(upload), recipe: .thumbnail(300).webp())
+///     let variant = try await pool.render(job)
+///     await pool.shutdown()
+///     return variant.bytes
+/// }
+/// ```
+///
+/// Each worker process has a corresponding thread in this process. A render that crashes, hangs, uses too much memory
+/// or sends an invalid reply fails only its own request. The worker is then replaced, and the render is quarantined for
+/// some time. Workers start with the first renders that need them. They start earlier with `prepare()`, or immediately
+/// if `isPrewarmed` is set. Workers stop with `shutdown()`, when the last reference to the pool is released, and when
+/// this process ends.
 public final class WorkerPool: Rendering {
     private let core: PoolCore
 
-    /// Creates a pool. The pool is idle until the first render or call of `startFirst()` or `prepare()`, unless
-    /// `isPrewarmed` is set.
+    /// Creates a pool. It starts no workers before the first render or `prepare()`, unless `isPrewarmed` is set.
     public init(_ configuration: WorkerConfiguration = WorkerConfiguration()) {
         core = PoolCore(configuration) { WorkerSlot(index: $0, core: $1) }
     }
 
     deinit { core.close() }
 
+    /// Renders a job and returns the encoded picture. Cancelling the calling task stops the render.
     public func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
         try job.checkLimits(memory: memory)
         return try await core.variant(of: job)
     }
 
+    /// Applies the steps of the job's recipe and returns the decoded pixels for display. Ignores the recipe's output.
     public func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer {
         try job.checkLimits(memory: memory)
         return try await core.pixels(of: job)
@@ -77,7 +90,8 @@ public final class WorkerPool: Rendering {
     public func shutdown() async { await core.shutdown() }
 }
 
-/// Counts of events in a pool of workers.
+/// Counts the workers that a pool started, lost and replaced. Read it from `ImagePipeline.workerStatistics` or
+/// `WorkerPool.statistics`.
 public struct WorkerStatistics: Sendable, Hashable {
     /// The number of workers that started and became ready.
     public var started = 0
