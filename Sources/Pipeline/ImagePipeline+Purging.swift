@@ -6,10 +6,8 @@ import PipelineSupport
 
 extension ImagePipeline {
     /// Removes the records of sources, their bodies and all their variants from every tier, including the memory of
-    /// other processes that share the cache folder. The other machines of the fleet also apply the purge.
-    ///
-    ///     try await pipeline.purge(.source("https://example.org/photo.jpg"))
-    ///     try await pipeline.purge(.tags(["product-17"]), mode: .soft)
+    /// other processes that share the cache folder. The other machines of the fleet apply the purge too.
+    /// `PurgeSelection` has an example.
     ///
     /// The time needed grows with the number of entries removed. Work in flight for these sources is not stored.
     ///

@@ -5,10 +5,21 @@ import PipelineSupport
 import Synchronization
 package import Variants
 
-/// Fetches and caches originals, and renders and caches variants of them. One instance can serve a whole program.
+/// Fetches pictures, renders thumbnails and other variants of them, and caches both. Create one pipeline for the whole
+/// program.
 ///
-/// An instance is safe to use from any task or thread. Call `shutdown()` before the program exits, so that queued
-/// writes are stored.
+/// ```swift
+/// let pipeline = try ImagePipeline(PipelineConfiguration(cacheFolder: "/var/cache/my-app"))
+/// let image = try await pipeline.image(for: "https://example.org/photo.jpg", recipe: "thumbnail:300,webp")
+/// print(image.mediaType, image.width, image.height, image.bytes.count)
+/// await pipeline.shutdown()
+/// ```
+///
+/// `respond(to:)` takes an `ImageRequest` with more options. `load(_:)` returns a `LoadTask`, which reports progress.
+/// Requests for the same picture share one fetch and one render.
+///
+/// A pipeline is safe to use from any task or thread. Call `shutdown()` before the program exits, so that queued writes
+/// are stored.
 public final class ImagePipeline: Sendable {
     let admit: AdmitStage
     let lookUp: LookUpStage

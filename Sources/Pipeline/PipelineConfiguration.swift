@@ -6,7 +6,18 @@ public import PipelineCaching
 public import PipelineFetching
 public import Tracing
 
-/// The settings of an `ImagePipeline`. The defaults suit a server with two cores and 4 GB of memory.
+/// Configures an `ImagePipeline`: its caches, transfers, rendering and hooks. Set its properties, then pass it to
+/// `ImagePipeline.init(_:)`.
+///
+/// ```swift
+/// var configuration = PipelineConfiguration(cacheFolder: "/var/cache/my-app")
+/// configuration.memory = MemoryBudgets(originals: 64 << 20, variants: 128 << 20)
+/// configuration.fetch.totalTimeout = .seconds(30)
+/// configuration.rendering.presets["card"] = "thumbnail:300x200:fill,webp"
+/// let pipeline = try ImagePipeline(configuration)
+/// ```
+///
+/// The defaults suit a server with two cores and 4 GB of memory.
 public struct PipelineConfiguration: Sendable {
     /// The folder for the disk tiers, created on first use. If nil, the default, all entries are kept in memory.
     public var cacheFolder: String?

@@ -2,8 +2,19 @@ import PipelineCaching
 import PipelineSupport
 import Variants
 
-/// The reason a request failed. `message` describes what happened, to which object, and how to fix it. URLs in the
-/// message contain no credentials.
+/// Describes why a request failed. All methods of `ImagePipeline` throw this error. Compare `code` to handle a failure,
+/// and show or log `message`.
+///
+/// ```swift
+/// do throws(PipelineError) {
+///     _ = try await ImagePipeline().image(for: "https://example.org/photo.jpg", recipe: "thumbnail:300")
+/// } catch {
+///     print(error.code == .notFound ? "there is no such picture" : error.message)
+///     print("HTTP status:", error.code.status)
+/// }
+/// ```
+///
+/// `message` describes what happened, to which object, and how to fix it. URLs in the message contain no credentials.
 public struct PipelineError: Error, Sendable, CustomStringConvertible {
     /// The kind of failure. A struct rather than an enum, so that adding a code does not break callers. Codes with the
     /// same name are equal.

@@ -1,7 +1,16 @@
 import PipelineCaching
 import PipelineFetching
 
-/// Selects the sources, tags, masks or overlays to purge with `ImagePipeline.purge(_:mode:)`.
+/// Selects what to remove from the caches with `ImagePipeline.purge(_:mode:)`: sources by name, prefix or host, or by
+/// their tags, masks or overlays.
+///
+/// ```swift
+/// let pipeline = try ImagePipeline()
+/// try await pipeline.purge(.source("https://example.org/photo.jpg"))
+/// try await pipeline.purge(.prefix("https://example.org/products/17/"))
+/// let result = try await pipeline.purge(.tags(["product-17"]), mode: .soft)
+/// print(result.records, "records are now stale")
+/// ```
 public struct PurgeSelection: Sendable, Hashable {
     /// A source, as in requests.
     struct Asked: Sendable, Hashable {

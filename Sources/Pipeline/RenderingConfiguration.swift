@@ -1,6 +1,14 @@
 public import Variants
 
-/// How and where pictures are rendered (`PipelineConfiguration.rendering`).
+/// Configures how and where an `ImagePipeline` renders pictures: `PipelineConfiguration.rendering`.
+///
+/// ```swift
+/// var configuration = PipelineConfiguration()
+/// configuration.rendering.isolation = .workers(WorkerConfiguration())
+/// configuration.rendering.limits.pixels = 50_000_000
+/// configuration.rendering.presets = ["card": "thumbnail:300x200:fill,webp"]
+/// configuration.rendering.masks = "/etc/my-app/masks"
+/// ```
 public struct RenderingConfiguration: Sendable {
     /// How resizing trades CPU time for fidelity. Defaults to `balanced`.
     public var quality = RenderQuality.balanced
@@ -41,5 +49,6 @@ public struct RenderingConfiguration: Sendable {
     /// A renderer that replaces the one chosen by `isolation`.
     package var renderer: (any Rendering)?
 
+    /// Creates a configuration with the defaults.
     public init() {}
 }

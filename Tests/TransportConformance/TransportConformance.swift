@@ -1,7 +1,22 @@
 public import Pipeline
 import Synchronization
 
-/// A transport to check, and a store of originals that the checks fill.
+/// Connects a transport to the checks of `TransportConformance`: the transport to check, and a store of originals that
+/// the checks fill.
+///
+/// ```swift
+/// import Foundation
+///
+/// struct ArchiveBench: TransportBench {
+///     let transport: any Transport
+///     let folder: String  // The transport fetches the files in this folder.
+///     func store(_ bytes: [UInt8], as name: String) async throws {
+///         try Data(bytes).write(to: URL(filePath: "\(folder)/\(name)"))
+///     }
+///     func remove(_ name: String) async throws { try FileManager.default.removeItem(atPath: "\(folder)/\(name)") }
+///     func url(of name: String) -> SourceURL { SourceURL(scheme: "archive", name: name) }
+/// }
+/// ```
 public protocol TransportBench: Sendable {
     /// The transport to check.
     var transport: any Transport { get }
@@ -14,13 +29,20 @@ public protocol TransportBench: Sendable {
     func url(of name: String) throws -> SourceURL
 }
 
-/// The requirements of `Transport` as checks that you can run against your own transport:
+/// Checks that a `Transport` meets the requirements of the protocol. Run all checks in the tests of your transport,
+/// each against an empty store of originals:
 ///
+/// ```swift
+/// func violations(by makeBench: () -> any TransportBench) async -> [String] {
+///     var found: [String] = []
 ///     for check in TransportConformance.checks {
-///         for violation in await TransportConformance.violations(of: check, by: MyBench()) { print(violation) }
+///         found += await TransportConformance.violations(of: check, by: makeBench())
 ///     }
+///     return found
+/// }
+/// ```
 ///
-/// A check needs an empty store. `PipelineTests` runs all checks against http, files, and a custom transport.
+/// `PipelineTests` runs all checks against http, files, and a custom transport.
 public enum TransportConformance {
     /// A requirement of `Transport`.
     public struct Check: Sendable, CustomStringConvertible {

@@ -4,6 +4,12 @@ package import PipelineCaching
 package import Variants
 
 /// Describes how the pipeline would answer a request, and why, as far as this is known without contacting an origin.
+///
+/// ```swift
+/// let request = ImageRequest(.url("https://example.org/photo.jpg"), recipe: .thumbnail(300))
+/// let explanation = try await ImagePipeline().explain(request)
+/// print(explanation.answer, "because", explanation.reason)
+/// ```
 public struct Explanation: Sendable {
     /// A stored response for the source, and how it was evaluated.
     package struct Stored: Sendable {

@@ -1,8 +1,17 @@
 package import PipelineFleet
 public import PipelineSupport
 
-/// Connects machines with separate caches, so that each machine applies the purges of the others. The machines share a
-/// stream on a Redis server, which keeps purges for machines that are temporarily disconnected (docs/fleet.md).
+/// Connects machines with separate caches, so that each machine applies the purges of the others
+/// (`PipelineConfiguration.fleet`; docs/fleet.md).
+///
+/// ```swift
+/// var configuration = PipelineConfiguration(cacheFolder: "/var/cache/my-app")
+/// configuration.fleet = try FleetConfiguration(redis: "rediss://cache:secret@redis.example.org")
+/// let pipeline = try ImagePipeline(configuration)
+/// try await pipeline.purge(.source("https://example.org/photo.jpg"))  // On all machines.
+/// ```
+///
+/// The machines share a stream on a Redis server, which keeps purges for machines that are temporarily disconnected.
 public struct FleetConfiguration: Sendable, Hashable {
     package let redis: RedisURL
     /// The server URL, without a user name or password.
@@ -21,7 +30,8 @@ public struct FleetConfiguration: Sendable, Hashable {
     }
 }
 
-/// The status of a machine in a fleet.
+/// Reports whether this machine receives the purges of the other machines in its fleet. Read it from
+/// `ImagePipeline.fleetStatus`.
 public struct FleetStatus: Sendable, Hashable {
     /// Whether the machine is receiving purges from other machines. While it is not, it validates stored entries before
     /// serving them. It applies missed purges after it has reconnected.

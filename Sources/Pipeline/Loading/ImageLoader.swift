@@ -1,8 +1,18 @@
 import Synchronization
 public import Variants
 
-/// Queues loads and controls how many run at a time, in which order, and which waiting loads are replaced by newer
-/// ones.
+/// Queues loads for a program that shows many pictures, such as a list that scrolls.
+///
+/// A loader limits how many loads run at a time. More urgent loads begin first, and prefetches begin last. With a limit
+/// on waiting loads, newer loads supersede older loads (`LoaderConfiguration`).
+///
+/// ```swift
+/// let loader = ImageLoader(try ImagePipeline())
+/// let task = loader.load(ImageRequest(.url("https://example.org/1.jpg"), recipe: .thumbnail(300)))
+/// let ahead = loader.prefetch(["https://example.org/2.jpg"], recipe: .thumbnail(300))
+/// let image = try await task.response
+/// for prefetch in ahead { prefetch.cancel() }
+/// ```
 ///
 /// A loader has no cache, threads or policy. The pipeline does the work and shares it among all requests. Loads finish
 /// even if their loader is released, unless the loader is suspended: its waiting loads then end with `cancelled`.

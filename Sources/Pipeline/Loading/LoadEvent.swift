@@ -1,4 +1,17 @@
-/// An event of a load. Events arrive in the order of the cases, each at most once except `progress`.
+/// Reports a step of a load, in the order of the cases. Read the events from `LoadTask.events`.
+///
+/// ```swift
+/// let pipeline = try ImagePipeline()
+/// for await event in pipeline.load(ImageRequest(.url("https://example.org/photo.jpg"))).events {
+///     switch event {
+///     case .cached(let image): print("show", image.isStale ? "for now" : "")
+///     case .finished(.failure(let error)): print("show a placeholder:", error)
+///     default: break
+///     }
+/// }
+/// ```
+///
+/// Each event occurs at most once, except `progress`.
 public enum LoadEvent: Sendable {
     /// A stored picture is available, fresh or stale (`ImageResponse.isStale`), before the origin has been contacted.
     case cached(ImageResponse)
@@ -13,7 +26,8 @@ public enum LoadEvent: Sendable {
     case finished(Result<ImageResponse, PipelineError>)
 }
 
-/// The state of a load at one moment.
+/// Describes the state of a load at one moment, for programs that poll instead of reading events. Read it from
+/// `LoadTask.status`.
 public struct LoadStatus: Sendable {
     /// The phase of a load.
     public enum Phase: Int, Sendable, Hashable, Comparable {

@@ -2,14 +2,20 @@ import PipelineCaching
 import Synchronization
 import Tracing
 
-/// The handle of one load of a picture. Use it to wait for the response, to observe events, to change the priority, or
-/// to cancel.
+/// A picture that is being loaded. Await `response` for the result, and read `events` to follow the load. Set
+/// `priority` or call `cancel()` at any time.
 ///
-///     let task = pipeline.load(request)
-///     for await event in task.events {
-///         if case .progress(let received, let expected) = event { show(received, of: expected) }
-///     }
-///     let response = try await task.response
+/// ```swift
+/// let pipeline = try ImagePipeline()
+/// let task = pipeline.load(ImageRequest(.url("https://example.org/photo.jpg"), recipe: .thumbnail(300)))
+/// for await event in task.events {
+///     if case .progress(let received, let expected) = event { print(received, "of", expected ?? 0, "bytes") }
+/// }
+/// let image = try await task.response
+/// ```
+///
+/// `ImagePipeline.load(_:)` returns a task that has already started. A task from an `ImageLoader` starts when the queue
+/// reaches it.
 ///
 /// The load runs whether or not a task waits for it. When the last task that awaits `response` or reads `events` is
 /// cancelled, the load is cancelled too. A load that no task has waited for runs to completion.

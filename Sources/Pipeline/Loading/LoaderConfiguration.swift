@@ -1,4 +1,12 @@
-/// Configures how many loads an `ImageLoader` runs, and in which order.
+/// Configures how many loads an `ImageLoader` runs, and in which order. Pass it to `ImageLoader.init(_:_:)`.
+///
+/// ```swift
+/// var configuration = LoaderConfiguration()
+/// configuration.maxConcurrentLoads = 4
+/// configuration.newestFirst = true
+/// configuration.maxWaiting = 12
+/// let loader = ImageLoader(try ImagePipeline(), configuration)
+/// ```
 public struct LoaderConfiguration: Sendable, Hashable {
     /// The number of concurrent loads, which is at least 1. Defaults to 16, the number of concurrent transfers of a
     /// pipeline (`fetch.maxConcurrentTransfers`). A load that waits for its `delay` is counted. A load that was
@@ -18,7 +26,7 @@ public struct LoaderConfiguration: Sendable, Hashable {
     public init() {}
 }
 
-/// The numbers of waiting, running and finished loads of an `ImageLoader`.
+/// Counts the waiting, running and finished loads of an `ImageLoader`. Read it from `ImageLoader.statistics`.
 public struct LoaderStatistics: Sendable, Hashable {
     /// The number of waiting requests, including prefetches. Equal requests count once.
     public var waiting = 0

@@ -2,7 +2,16 @@ import PipelineCaching
 public import PipelineFetching
 import PipelineSupport
 
-/// An object store behind the cache folder, which several machines may share (docs/fleet.md).
+/// Configures an object store behind the cache folder, which several machines may share
+/// (`PipelineConfiguration.remote`; docs/fleet.md).
+///
+/// ```swift
+/// var remote = RemoteConfiguration(bucket: "image-cache")
+/// remote.store.endpoint = "https://s3.example.org"
+/// remote.store.credentials = .profile("images")
+/// var configuration = PipelineConfiguration(cacheFolder: "/var/cache/my-app")
+/// configuration.remote = remote
+/// ```
 ///
 /// The store is queried for entries that are neither in memory nor in the folder, before a fetch or render begins. New
 /// entries are stored in the background. Requests never fail because the store does.
@@ -30,6 +39,7 @@ public struct RemoteConfiguration: Sendable, Hashable {
     /// Whether the bucket keeps variants. Defaults to true.
     public var variants = true
 
+    /// Creates a configuration for a bucket with the defaults for all other settings.
     public init(bucket: String) { self.bucket = bucket }
 
     /// Whether the bucket and the prefix are valid.

@@ -1,4 +1,5 @@
-/// How the cache handled a request, described with the terms of RFC 9211.
+/// Describes how the cache handled a request, in the terms of RFC 9211. Read it from `OriginalResponse.handling`.
+/// `fieldValue(cache:)` returns it as the value of a `Cache-Status` field.
 public struct CacheHandling: Sendable, Hashable {
     /// The reason for forwarding the request to the origin (RFC 9211 §2.2).
     public enum Forward: String, Sendable, Hashable {

@@ -4,7 +4,14 @@ package import PipelineFetching
 import PipelineSupport
 public import Variants
 
-/// The source of an original: a URL, a file, or bytes.
+/// Specifies where the original comes from: a URL, a file, or bytes in memory.
+///
+/// ```swift
+/// let page = ImageSource.url("https://example.org/photo.jpg")
+/// let file = ImageSource.file("/srv/photos/1.jpg")
+/// let upload = ImageSource.bytes([0xFF, 0xD8, 0xFF], name: "the upload")
+/// let either = ImageSource("photos:42")  // Parses text: a URL, a path, or an original of a provider.
+/// ```
 public enum ImageSource: Sendable, Hashable {
     /// An absolute http or https URL.
     case url(String)
@@ -85,7 +92,8 @@ public enum ImageSource: Sendable, Hashable {
     }
 }
 
-/// The urgency of a request. Shared work runs at the highest priority among its waiters.
+/// Sets the urgency of a request: `ImageRequest.priority`, `OriginalRequest.priority` and `LoadTask.priority`. Work
+/// that several requests share runs at the highest priority among them.
 public enum RequestPriority: Int, Sendable, Hashable, Comparable {
     case low, normal, high
 
@@ -101,7 +109,17 @@ public enum RequestPriority: Int, Sendable, Hashable, Comparable {
     }
 }
 
-/// A request to the pipeline: a source, and the recipe to apply to it.
+/// Specifies which picture to return: a source, a recipe, and how to use the caches. Pass the request to
+/// `ImagePipeline.respond(to:)` or `ImagePipeline.load(_:)`.
+///
+/// ```swift
+/// let recipe = try Recipe("thumbnail:300x200:fill,webp")
+/// var request = ImageRequest(.url("https://example.org/photo.jpg"), recipe: recipe)
+/// request.priority = .high
+/// request.policy = .cacheElseLoad
+/// request.timeout = .seconds(5)
+/// let image = try await ImagePipeline().respond(to: request)
+/// ```
 public struct ImageRequest: Sendable, Hashable {
     /// The source of the original.
     public var source: ImageSource
@@ -138,6 +156,7 @@ public struct ImageRequest: Sendable, Hashable {
     /// form.
     package var folder: OpenFolder?
 
+    /// Creates a request for a variant, or for the original if `recipe` is nil.
     public init(_ source: ImageSource, recipe: Recipe? = nil) {
         self.source = source
         self.recipe = recipe

@@ -2,9 +2,15 @@ public import PipelineCaching
 public import PipelineSupport
 public import Variants
 
-/// The response to an `ImageRequest`.
+/// Contains the encoded picture that a request returned, its size and format, and where it came from.
+///
+/// ```swift
+/// let image = try await ImagePipeline().image(for: "photo.jpg", recipe: "thumbnail:300,webp")
+/// print(image.mediaType, image.width, "×", image.height, image.bytes.count, "bytes")
+/// if image.outcome == .rendered { print("rendered in", image.timings.total) }
+/// ```
 public struct ImageResponse: Sendable, Equatable, CustomStringConvertible {
-    /// Where the bytes came from: the name of a tier, or one of the values below.
+    /// Reports where the bytes came from: the name of a tier, or one of the values below.
     public struct Outcome: RawRepresentable, Sendable, Hashable, CustomStringConvertible {
         /// The name used in reports.
         public let rawValue: String

@@ -4,8 +4,15 @@ package import PipelineFetching
 public import PipelineSupport
 import Variants
 
-/// Requests an original as an HTTP response with status, fields and body, whatever the status. Use this to implement a
-/// caching proxy.
+/// Requests an original as an HTTP response with status, header fields and body. Use it for a caching proxy, which
+/// returns a 404 like any other response. For pictures, use `ImageRequest`.
+///
+/// ```swift
+/// var request = OriginalRequest(url: "https://example.org/photo.jpg")
+/// request.fields = [HeaderField("Accept-Language", "de")]
+/// let response = try await ImagePipeline().original(for: request)
+/// print(response.status, response.handling.fieldValue(), response.body.count)
+/// ```
 public struct OriginalRequest: Sendable {
     /// An absolute http or https URL.
     public var url: String
@@ -62,7 +69,8 @@ public struct OriginalRequest: Sendable {
     }
 }
 
-/// An origin's response, either stored or just fetched.
+/// Contains the origin's response to an `OriginalRequest`, either stored or just fetched. A proxy sends it to its
+/// client with `handling` as the `Cache-Status` field and with `age`, unless it is nil, as the `Age` field.
 public struct OriginalResponse: Sendable {
     /// The status as received, 200…999.
     public var status: Int

@@ -2,7 +2,15 @@ public import HTTPCaching
 import PipelineSupport
 public import Variants
 
-/// Facts about an original: format, size, camera, digest, freshness and colors.
+/// Describes an original: format, size, camera, digest, freshness and colors. Use it to lay out a page and to show a
+/// placeholder before the picture has been loaded.
+///
+/// ```swift
+/// let request = ImageRequest(.url("https://example.org/photo.jpg"))
+/// let information = try await ImagePipeline().information(for: request)
+/// print(information.header.width, "×", information.header.height, information.details.exif?.camera ?? "")
+/// print(information.colors?.blurHash ?? "no placeholder")
+/// ```
 public struct SourceInformation: Sendable {
     /// The colors and placeholders of a picture, computed from a small thumbnail.
     public struct Colors: Sendable {

@@ -3,7 +3,17 @@ import PipelineCaching
 import PipelineSupport
 import Variants
 
-/// An origin's response that is about to be stored, as passed to `PipelineConfiguration.willStore`.
+/// Describes an original that is about to be stored. `PipelineConfiguration.willStore` receives it, and may change its
+/// fields and its lifetime, or refuse to store it.
+///
+/// ```swift
+/// var configuration = PipelineConfiguration()
+/// configuration.willStore = { candidate in
+///     if candidate.source.hasPrefix("https://previews.example/") { return false }
+///     candidate.lifetime = .seconds(86_400)
+///     return true
+/// }
+/// ```
 public struct StoredOriginalCandidate: Sendable {
     /// The name that the response is stored under: the normalized URL, or `id:` and the caller's source ID.
     public let source: String
