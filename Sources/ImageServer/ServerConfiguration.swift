@@ -1,7 +1,19 @@
 public import HTTPCaching
 public import Variants
 
-/// The settings of a `Site`: which pictures it serves, and to which clients.
+/// Configures a `Site`: which pictures it serves, to which clients, and with which header fields.
+///
+/// ```swift
+/// var configuration = ServerConfiguration()
+/// configuration.mountPoint = "/images"
+/// configuration.keys = [try SigningKey(id: "k1", hex: "000102030405060708090a0b0c0d0e0f")]
+/// configuration.baseURLs["photos"] = "https://images.example.org/photos"
+/// configuration.recipes.presetsOnly = true
+/// configuration.freshness = ClientFreshness(maxAge: .seconds(3600))
+/// let site = try Site(pipeline: ImagePipeline(), configuration: configuration)
+/// ```
+///
+/// `Site.init` checks the values, and throws an `InvalidSetting` that names the invalid property.
 public struct ServerConfiguration: Sendable {
     package var signature = Signature(allowUnsigned: false)
     /// Whether paths may contain the word `unsigned` instead of a signature. If true, anyone can request any picture of
@@ -102,5 +114,6 @@ public struct ServerConfiguration: Sendable {
     /// The maximum length of a request body that the site reads, in bytes. Defaults to 64 KiB.
     public var maxBodyBytes = 64 << 10
 
+    /// Creates a configuration with the defaults. It refuses every picture until `keys` or `allowUnsigned` is set.
     public init() {}
 }

@@ -5,8 +5,15 @@ import PipelineSupport
 import Synchronization
 import Variants
 
-/// Controls the response of `/ready`, which reports whether the server accepts work. `/health` only reports that the
-/// server is running.
+/// Controls the response of `/ready`, which reports to load balancers whether the server accepts work
+/// (`ServerConfiguration.readiness`). `/health` only reports that the server is running.
+///
+/// ```swift
+/// let readiness = Readiness()
+/// var configuration = ServerConfiguration()
+/// configuration.readiness = readiness
+/// readiness.end()  // Before the program stops: `/ready` responds with 503.
+/// ```
 public final class Readiness: Sendable {
     private let value = Atomic(true)
 

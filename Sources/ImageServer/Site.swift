@@ -4,10 +4,21 @@ import PipelineFetching
 public import PipelineSupport
 import Variants
 
-/// Responds to HTTP requests for pictures, using an image pipeline.
+/// Responds to HTTP requests for pictures, using an image pipeline. Any HTTP server can mount a site: pass it each
+/// request, and send the response that it returns.
 ///
-/// A site is independent of connections, so any HTTP server can mount it. `pipectl serve` uses the server in
-/// `ImageServerNIO`.
+/// ```swift
+/// var configuration = ServerConfiguration()
+/// configuration.keys = [try SigningKey(id: "k1", hex: "000102030405060708090a0b0c0d0e0f")]
+/// configuration.baseURLs["photos"] = "https://images.example.org/photos"
+/// let site = try Site(pipeline: ImagePipeline(), configuration: configuration)
+/// let path = try site.path("thumbnail:300,webp", "photos:42.jpg")  // For a link in a page.
+/// let response = await site.respond(method: "GET", path: path, fields: [("Host", "img.example.org")])
+/// for try await chunk in response.body { print(response.status, chunk.count) }
+/// ```
+///
+/// Errors become responses, too. `respond(to:with:)` answers a path of the application's own with a picture. `pipectl
+/// serve` mounts a site in a server built with SwiftNIO.
 public struct Site: Sendable {
     let pipeline: ImagePipeline
     let settings: ServerConfiguration

@@ -2,12 +2,17 @@ import Pipeline
 import PipelineFetching
 import Synchronization
 
-/// Limits the rate at which each client may send requests that miss the caches. Each client has a token bucket that is
-/// refilled at a steady rate.
+/// Limits the rate at which each client may send requests that miss the caches (`ServerConfiguration.rate`). Beyond the
+/// limit, the site responds with 429.
 ///
-/// A `RateLimit` remembers at most `2 × limit` clients, in two generations. Once there are `limit` recent clients, they
-/// become the older generation, and the previous older generation is forgotten. A forgotten client starts with a full
-/// bucket.
+/// ```swift
+/// var configuration = ServerConfiguration()
+/// configuration.rate = RateLimit(rate: 20)  // Requests per second, with bursts of 200.
+/// ```
+///
+/// Each client has a token bucket that is refilled at a steady rate. A `RateLimit` remembers at most `2 × limit`
+/// clients, in two generations. Once there are `limit` recent clients, they become the older generation, and the
+/// previous older generation is forgotten. A forgotten client starts with a full bucket.
 public final class RateLimit: Sendable {
     private struct Bucket {
         var tokens: Double

@@ -1,7 +1,16 @@
 public import Variants
 
-/// The recipes that clients may request. Presets and the recipes in `allowed` were written by the operator, so `sizes`
-/// does not change them.
+/// Restricts the recipes that clients may request (`ServerConfiguration.recipes`), so that they cannot fill the caches
+/// with arbitrary variants.
+///
+/// ```swift
+/// var configuration = ServerConfiguration()
+/// configuration.recipes.steps = ["thumbnail", "crop", "webp", "auto"]
+/// configuration.recipes.sizes = RecipeRules.usualSizes
+/// configuration.recipes.watermark = Recipe().overlay("logo", gravity: .southEast, size: .percent(20))
+/// ```
+///
+/// The operator wrote the presets and the recipes in `allowed`, so `sizes` does not change them.
 public struct RecipeRules: Sendable {
     /// The recipes that the site renders, in canonical form with presets expanded. If nil, the default, every recipe is
     /// rendered.
@@ -29,6 +38,7 @@ public struct RecipeRules: Sendable {
     /// watermark).
     public var watermark: Recipe?
 
+    /// Creates rules that allow every recipe.
     public init() {}
 
     /// Whether the rules keep clients from rendering arbitrary pictures, because presets, recipes or steps are limited

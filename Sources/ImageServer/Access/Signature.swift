@@ -76,7 +76,16 @@ package struct Signature: Sendable {
     }
 }
 
-/// A key that signs paths and verifies their signatures.
+/// Signs paths, so that clients can request only the pictures that the key's owner has chosen. A site verifies the
+/// signatures with the same key (`ServerConfiguration.keys`; docs/signing.md).
+///
+/// ```swift
+/// let key = try SigningKey(id: "k1", hex: "000102030405060708090a0b0c0d0e0f")
+/// let path = key.variantPath(recipe: "thumbnail:300,webp", source: "https://example.org/photo.jpg")
+/// print("https://img.example.org" + path)
+/// ```
+///
+/// `openssl rand -hex 32` creates a key. `Site.path(_:_:expiry:)` also adds the mount point and checks the recipe.
 public struct SigningKey: Sendable {
     /// The key's name in signatures: `[A-Za-z0-9_-]{1,32}`.
     public let id: String

@@ -1,5 +1,12 @@
-/// The `Cache-Control` directives of variants. They replace the directives that the server derives from the origin's
-/// response.
+/// Sets the `Cache-Control` directives of variants: `ServerConfiguration.freshness`, or `presetFreshness` for a preset.
+/// They replace the directives that the server derives from the origin's response.
+///
+/// ```swift
+/// var freshness = ClientFreshness(maxAge: .seconds(3600))
+/// freshness.staleWhileRevalidate = .seconds(86_400)
+/// var configuration = ServerConfiguration()
+/// configuration.freshness = freshness
+/// ```
 public struct ClientFreshness: Sendable, Hashable {
     /// How long clients may reuse a variant without contacting the server, in whole seconds and at least 0.
     public var maxAge: Duration

@@ -2,7 +2,8 @@ import HTTPCaching
 import Pipeline
 import PipelineCaching
 
-/// The header fields that carry purge tags on variants, by which downstream caches purge them: the `tags` setting.
+/// Specifies the header fields that carry purge tags on variants, by which downstream caches purge them:
+/// `ServerConfiguration.tags`, or the `tags` setting.
 public enum SentTags: String, Sendable, CaseIterable {
     case off
     /// `Cache-Tag`, with commas between tags.

@@ -1,10 +1,15 @@
 import PipelineSupport
 
-/// The body of a response: bytes in memory, or a part of a file.
+/// The body of a site's response: bytes in memory, or a part of a file.
 ///
-/// Iterate over the body to receive chunks of at most 256 KiB. The iteration throws if the file is shorter than
-/// expected. In this case, close the connection, because the announced length cannot be sent. A server that can send
-/// files directly uses `withFile(_:)`.
+/// ```swift
+/// func send(_ body: AnswerBody, write: (ArraySlice<UInt8>) async throws -> Void) async throws {
+///     for try await chunk in body { try await write(chunk) }
+/// }
+/// ```
+///
+/// Each chunk has at most 256 KiB. The iteration throws if the file is shorter than expected. In this case, close the
+/// connection, because the announced length cannot be sent. A server that can send files directly uses `withFile(_:)`.
 public struct AnswerBody: Sendable, AsyncSequence {
     /// The body, if it is in memory. If the body is in a file, the slice is empty.
     public let bytes: ArraySlice<UInt8>
@@ -33,6 +38,7 @@ public struct AnswerBody: Sendable, AsyncSequence {
         return try withExtendedLifetime(file) { try send(file.descriptor, range) }
     }
 
+    /// Returns an iterator over the chunks of the body.
     public func makeAsyncIterator() -> some AsyncIteratorProtocol<ArraySlice<UInt8>, any Error> {
         Pieces(bytes: bytes, file: file, position: range.lowerBound, end: range.upperBound)
     }

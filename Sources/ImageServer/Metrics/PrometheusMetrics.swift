@@ -2,11 +2,22 @@ public import CoreMetrics
 import Pipeline
 import Synchronization
 
-/// A swift-metrics backend that keeps metrics in memory and writes them in the Prometheus text format, version 0.0.4.
+/// Collects the metrics of pipelines and sites, and writes them in the Prometheus text format, version 0.0.4. Pass the
+/// same object to the pipeline and to the site, which then serves `/metrics` to operators.
 ///
-/// Supports counters, gauges, and durations as histograms in seconds. A time series is never removed, so labels must
-/// have few values. At most `seriesLimit` series are recorded, which limits the effect of a label with too many values.
-/// Further series are ignored.
+/// ```swift
+/// let metrics = PrometheusMetrics()
+/// var caches = PipelineConfiguration()
+/// caches.metrics = metrics
+/// var server = ServerConfiguration()
+/// server.metrics = metrics
+/// print(metrics.text)
+/// ```
+///
+/// This is a swift-metrics backend, so a program may also pass it to `MetricsSystem.bootstrap(_:)`. It supports
+/// counters, gauges, and durations as histograms in seconds. A time series is never removed, so labels must have few
+/// values. At most 10,000 series are recorded, which limits the effect of a label with too many values. Further series
+/// are ignored.
 public final class PrometheusMetrics: MetricsFactory {
     /// The upper bounds of the duration buckets, in seconds.
     static let buckets = [

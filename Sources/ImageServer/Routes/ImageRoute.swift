@@ -1,5 +1,4 @@
-/// A route that serves pictures or descriptions of pictures. A server may disable routes
-/// (`ServerConfiguration.routes`).
+/// A route that serves pictures or descriptions of pictures. `ServerConfiguration.routes` contains the enabled routes.
 public enum ImageRoute: String, CaseIterable, Sendable {
     /// `/variant/…`: pictures derived from sources.
     case variant
