@@ -1,7 +1,7 @@
 public import PipelineSupport
 
-/// Stores originals, their records and their variants, for example in a service that several machines share. To use a
-/// tier, add it to `PipelineConfiguration.tiers`. This tier keeps the bodies of originals in memory:
+/// Stores originals, their records and their variants, for example in a service that several machines share. Add a tier
+/// to `PipelineConfiguration.tiers` in a `TierPlacement`. This tier keeps the bodies of originals in memory:
 ///
 /// ```swift
 /// actor BodyTier: CacheTier {

@@ -55,7 +55,8 @@ public struct HostPolicy: Sendable, Hashable {
     }
 }
 
-/// A pattern that matches sources, in the format that `HostPolicy` describes.
+/// A pattern that matches sources, in the format that `HostPolicy.init(allow:deny:)` describes. Create one to check a
+/// string before it becomes part of a policy.
 public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     /// How to compare a path that programs interpret differently. For example, an origin may treat `%2F` or `//` as a
     /// single slash.
