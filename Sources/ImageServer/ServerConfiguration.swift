@@ -4,13 +4,14 @@ public import Variants
 /// Configures a `Site`: which pictures it serves, to which clients, and with which header fields.
 ///
 /// ```swift
+/// let pipeline = try ImagePipeline()
 /// var configuration = ServerConfiguration()
 /// configuration.mountPoint = "/images"
 /// configuration.keys = [try SigningKey(id: "k1", hex: "000102030405060708090a0b0c0d0e0f")]
 /// configuration.baseURLs["photos"] = "https://images.example.org/photos"
 /// configuration.recipes.presetsOnly = true
 /// configuration.freshness = ClientFreshness(maxAge: .seconds(3600))
-/// let site = try Site(pipeline: ImagePipeline(), configuration: configuration)
+/// let site = try Site(pipeline: pipeline, configuration: configuration)
 /// ```
 ///
 /// `Site.init` checks the values, and throws an `InvalidSetting` that names the invalid property.

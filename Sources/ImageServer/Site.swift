@@ -8,10 +8,11 @@ import Variants
 /// request, and send the response that it returns.
 ///
 /// ```swift
+/// let pipeline = try ImagePipeline()
 /// var configuration = ServerConfiguration()
 /// configuration.keys = [try SigningKey(id: "k1", hex: "000102030405060708090a0b0c0d0e0f")]
 /// configuration.baseURLs["photos"] = "https://images.example.org/photos"
-/// let site = try Site(pipeline: ImagePipeline(), configuration: configuration)
+/// let site = try Site(pipeline: pipeline, configuration: configuration)
 /// let path = try site.path("thumbnail:300,webp", "photos:42.jpg")  // For a link in a page.
 /// let response = await site.respond(method: "GET", path: path, fields: [("Host", "img.example.org")])
 /// for try await chunk in response.body { print(response.status, chunk.count) }

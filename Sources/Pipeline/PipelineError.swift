@@ -6,8 +6,9 @@ import Variants
 /// and show or log `message`.
 ///
 /// ```swift
+/// let pipeline = try ImagePipeline()
 /// do throws(PipelineError) {
-///     _ = try await ImagePipeline().image(for: "https://example.org/photo.jpg", recipe: "thumbnail:300")
+///     _ = try await pipeline.image(for: "https://example.org/photo.jpg", recipe: "thumbnail:300")
 /// } catch {
 ///     print(error.code == .notFound ? "there is no such picture" : error.message)
 ///     print("HTTP status:", error.code.status)

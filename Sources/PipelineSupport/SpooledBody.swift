@@ -5,9 +5,10 @@ import Synchronization
 /// request accepts a file (`OriginalRequest.acceptsFile`).
 ///
 /// ```swift
+/// let pipeline = try ImagePipeline()
 /// var request = OriginalRequest(url: "https://example.org/large.tiff")
 /// request.acceptsFile = true
-/// let response = try await ImagePipeline().original(for: request)
+/// let response = try await pipeline.original(for: request)
 /// let first = response.file?.bytes(0..<16) ?? Array(response.body.prefix(16))
 /// ```
 ///

@@ -2,9 +2,10 @@
 /// (`RenderLimits.formats`) or negotiated (`ImageRequest.negotiated`).
 ///
 /// ```swift
+/// let pipeline = try ImagePipeline()
 /// var request = ImageRequest(.url("https://example.org/photo.jpg"), recipe: .thumbnail(300).auto())
 /// request.negotiated = [.avif, .webp]
-/// let image = try await ImagePipeline().respond(to: request)
+/// let image = try await pipeline.respond(to: request)
 /// print(image.format.mediaType, image.format.fileExtension)
 /// ```
 ///

@@ -355,8 +355,9 @@ public struct RenderedVariant: Sendable {
 /// Contains decoded pixels for display, which `ImagePipeline.pixels(for:)` returns.
 ///
 /// ```swift
+/// let pipeline = try ImagePipeline()
 /// let request = ImageRequest(.file("photo.jpg"), recipe: .thumbnail(300, 300, .fill))
-/// let picture = try await ImagePipeline().pixels(for: request)
+/// let picture = try await pipeline.pixels(for: request)
 /// let rounded = picture.roundedMask(radius: 24)
 /// print(rounded.width, rounded.height, rounded.bytesPerRow, rounded.pixels.count)
 /// ```

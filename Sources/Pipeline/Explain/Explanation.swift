@@ -6,8 +6,9 @@ package import Variants
 /// Describes how the pipeline would answer a request, and why, as far as this is known without contacting an origin.
 ///
 /// ```swift
+/// let pipeline = try ImagePipeline()
 /// let request = ImageRequest(.url("https://example.org/photo.jpg"), recipe: .thumbnail(300))
-/// let explanation = try await ImagePipeline().explain(request)
+/// let explanation = try await pipeline.explain(request)
 /// print(explanation.answer, "because", explanation.reason)
 /// ```
 public struct Explanation: Sendable {

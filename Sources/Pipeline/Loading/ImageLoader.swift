@@ -7,7 +7,8 @@ public import Variants
 /// on waiting loads, newer loads supersede older loads (`LoaderConfiguration`).
 ///
 /// ```swift
-/// let loader = ImageLoader(try ImagePipeline())
+/// let pipeline = try ImagePipeline()
+/// let loader = ImageLoader(pipeline)
 /// let task = loader.load(ImageRequest(.url("https://example.org/1.jpg"), recipe: .thumbnail(300)))
 /// let ahead = loader.prefetch(["https://example.org/2.jpg"], recipe: .thumbnail(300))
 /// let image = try await task.response

@@ -1,11 +1,12 @@
 /// Configures how many loads an `ImageLoader` runs, and in which order. Pass it to `ImageLoader.init(_:_:)`.
 ///
 /// ```swift
+/// let pipeline = try ImagePipeline()
 /// var configuration = LoaderConfiguration()
 /// configuration.maxConcurrentLoads = 4
 /// configuration.newestFirst = true
 /// configuration.maxWaiting = 12
-/// let loader = ImageLoader(try ImagePipeline(), configuration)
+/// let loader = ImageLoader(pipeline, configuration)
 /// ```
 public struct LoaderConfiguration: Sendable, Hashable {
     /// The number of concurrent loads, which is at least 1. Defaults to 16, the number of concurrent transfers of a

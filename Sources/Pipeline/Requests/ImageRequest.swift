@@ -113,12 +113,13 @@ public enum RequestPriority: Int, Sendable, Hashable, Comparable {
 /// `ImagePipeline.respond(to:)` or `ImagePipeline.load(_:)`.
 ///
 /// ```swift
+/// let pipeline = try ImagePipeline()
 /// let recipe = try Recipe("thumbnail:300x200:fill,webp")
 /// var request = ImageRequest(.url("https://example.org/photo.jpg"), recipe: recipe)
 /// request.priority = .high
 /// request.policy = .cacheElseLoad
 /// request.timeout = .seconds(5)
-/// let image = try await ImagePipeline().respond(to: request)
+/// let image = try await pipeline.respond(to: request)
 /// ```
 public struct ImageRequest: Sendable, Hashable {
     /// The source of the original.

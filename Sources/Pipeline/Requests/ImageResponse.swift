@@ -5,7 +5,8 @@ public import Variants
 /// Contains the encoded picture that a request returned, its size and format, and where it came from.
 ///
 /// ```swift
-/// let image = try await ImagePipeline().image(for: "photo.jpg", recipe: "thumbnail:300,webp")
+/// let pipeline = try ImagePipeline()
+/// let image = try await pipeline.image(for: "photo.jpg", recipe: "thumbnail:300,webp")
 /// print(image.mediaType, image.width, "×", image.height, image.bytes.count, "bytes")
 /// if image.outcome == .rendered { print("rendered in", image.timings.total) }
 /// ```

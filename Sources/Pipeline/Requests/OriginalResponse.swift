@@ -8,9 +8,10 @@ import Variants
 /// returns a 404 like any other response. For pictures, use `ImageRequest`.
 ///
 /// ```swift
+/// let pipeline = try ImagePipeline()
 /// var request = OriginalRequest(url: "https://example.org/photo.jpg")
 /// request.fields = [HeaderField("Accept-Language", "de")]
-/// let response = try await ImagePipeline().original(for: request)
+/// let response = try await pipeline.original(for: request)
 /// print(response.status, response.handling.fieldValue(), response.body.count)
 /// ```
 public struct OriginalRequest: Sendable {

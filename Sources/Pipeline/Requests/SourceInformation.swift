@@ -6,8 +6,9 @@ public import Variants
 /// placeholder before the picture has been loaded.
 ///
 /// ```swift
+/// let pipeline = try ImagePipeline()
 /// let request = ImageRequest(.url("https://example.org/photo.jpg"))
-/// let information = try await ImagePipeline().information(for: request)
+/// let information = try await pipeline.information(for: request)
 /// print(information.header.width, "×", information.header.height, information.details.exif?.camera ?? "")
 /// print(information.colors?.blurHash ?? "no placeholder")
 /// ```

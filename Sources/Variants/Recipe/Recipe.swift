@@ -2,10 +2,11 @@
 /// (docs/recipes.md). Create it from text or from typed steps.
 ///
 /// ```swift
+/// let pipeline = try ImagePipeline()
 /// let parsed = try Recipe("thumbnail:300x200:fill,rounded-mask:24,webp:80")
 /// let typed = Recipe.thumbnail(300, 200, .fill).roundedMask(24).webp(80)
 /// print(parsed == typed)  // true
-/// let image = try await ImagePipeline().respond(to: ImageRequest(.file("photo.jpg"), recipe: typed))
+/// let image = try await pipeline.respond(to: ImageRequest(.file("photo.jpg"), recipe: typed))
 /// ```
 ///
 /// `description` is the canonical text, which parses to an equal recipe. Two recipes are equal if their canonical texts
