@@ -20,8 +20,8 @@ struct Pipectl: AsyncParsableCommand {
               pipectl serve photos/
 
             Exit codes:
-              0 done                     5 not an image, or over a limit
-              1 items of a batch failed  6 render failed or timed out
+              0 success                  5 not an image, or limit exceeded
+              1 batch items failed       6 render failed or timed out
               2 usage or configuration   7 cache folder unusable
               3 source refused           8 output cannot be written
               4 fetch failed             130 interrupted
@@ -41,11 +41,11 @@ struct Pipectl: AsyncParsableCommand {
             """
             pipectl \(Self.configuration.version): thumbnails and other variants of pictures, cached.
 
-              pipectl get photo.jpg -r thumbnail:300 -o small.jpg      one picture; a URL works, too
-              pipectl batch ~/Pictures -r thumbnail:320x240 -o small   a folder of them; --dry-run shows what it would do
-              pipectl serve ~/Pictures                                 in a browser, to try recipes
-              pipectl recipes                                          every step and output that a recipe may have
-              pipectl doctor                                           what works on this machine, and what lacks
+              pipectl get photo.jpg -r thumbnail:300 -o small.jpg      one picture, from a file or a URL
+              pipectl batch ~/Pictures -r thumbnail:320x240 -o small   all pictures in a folder; --dry-run shows the plan
+              pipectl serve ~/Pictures                                 a page to try recipes in the browser
+              pipectl recipes                                          all recipe steps and outputs
+              pipectl doctor                                           what works on this machine, and what is missing
               pipectl --help                                           all commands
             """)
     }

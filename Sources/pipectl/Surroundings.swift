@@ -9,7 +9,7 @@ enum Surroundings {
         // Swift reads the arguments from /proc. They always include at least the program's name.
         guard CommandLine.arguments.isEmpty else { return nil }
         return CommandFailure(
-            .usage, "/proc is not mounted, so the arguments cannot be read; mount it: mount -t proc proc /proc")
+            .usage, "/proc is not mounted, so the arguments cannot be read; mount it with `mount -t proc proc /proc`")
     }
 
     /// Returns the failure of a command that needs threads.
@@ -17,10 +17,13 @@ enum Surroundings {
     /// - Parameter cause: The error number of the thread that could not be started.
     static func refusal(withoutThreads cause: Int32) -> CommandFailure {
         let reason = String(cString: strerror(cause))
-        guard cause == EPERM else { return CommandFailure(.usage, "no thread can be started: \(reason)") }
+        guard cause == EPERM else {
+            return CommandFailure(
+                .usage, "no thread can be started: \(reason); raise the limit of processes with `ulimit -u`")
+        }
         return CommandFailure(
             .usage,
-            "no thread can be started: \(reason); a seccomp filter, as of Docker before 20.10.10, refuses clone3: update "
+            "no thread can be started: \(reason); a seccomp filter blocks clone3, as in Docker before 20.10.10: update "
                 + "the container runtime, or run the container with --security-opt seccomp=unconfined")
     }
 
@@ -34,7 +37,8 @@ enum Surroundings {
         }
         return CommandFailure(
             .usage,
-            "`ulimit -n` permits \(limit.rlim_cur) open files, and a command needs \(least): raise it: ulimit -n 1024")
+            "`ulimit -n` allows only \(limit.rlim_cur) open files, but a command needs \(least); raise the limit with `ulimit -n 1024`"
+        )
     }
 
     /// The limit of the address space in bytes (`ulimit -v`), or nil if it is unlimited.
@@ -66,7 +70,8 @@ enum Surroundings {
         }
         return CommandFailure(
             .usage,
-            "`ulimit -v` leaves too little of \(limit >> 20) MiB for this command's threads, which take "
-                + "\(needed >> 20) MiB more than the program; raise it, or remove it: ulimit -v unlimited")
+            "the threads of this command do not fit in the address space of \(limit >> 20) MiB (`ulimit -v`); they need "
+                + "\(needed >> 20) MiB in addition to the program; raise the limit, or remove it with `ulimit -v unlimited`"
+        )
     }
 }

@@ -110,8 +110,8 @@ import Testing
         let files = folder.names("out")
         #expect(Set(files.map { $0.lowercased() }).count == 3 && files.contains("cat.png"), "\(files)")
         #expect(summary.renamed == 2 && summary.exit == .done)
-        #expect(summary.text.contains("2 outputs were renamed, as others have the name: Cat.png → Cat-"))
-        #expect(summary.text.contains("--name '{stem}-{index}.{ext}' tells them apart"), "\(summary.text)")
+        #expect(summary.text.contains("2 outputs were renamed because of duplicate names: Cat.png → Cat-"))
+        #expect(summary.text.contains("use --name '{stem}-{index}.{ext}' to make the names unique"), "\(summary.text)")
         #expect(!AtomicOutput.foldsCase(folder("out")) && folder.names("out") == files)
     }
 

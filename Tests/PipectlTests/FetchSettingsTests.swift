@@ -73,22 +73,25 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
         (#"fetch.breaker={"failures":0}"#, "at least 1"), (#"fetch.breaker={"failure":3}"#, "did you mean `failures`?"),
         (#"hosts={"*.a":{}}"#, "HOST[:PORT]"), (#"hosts={"a/b":{}}"#, "more than a HOST"), (#"hosts={"a":1}"#, "a map"),
         (#"hosts={"a":{},"https://A":{}}"#, "twice"), (#"hosts={"a":{"basic":"geheim"}}"#, "USER:PASSWORD"),
-        (#"hosts={"a":{"basic":"geheim:x","bearer":"geheim"}}"#, "both basic and bearer"),
+        (#"hosts={"a":{"basic":"geheim:x","bearer":"geheim"}}"#, "basic and bearer cannot be combined"),
         (#"hosts={"a":{"bearer":"geheim\nX: y"}}"#, "line break"),
         (#"hosts={"a":{"header":{}}}"#, "did you mean `headers`?"),
-        (#"hosts={"a":{"headers":{"Host":"geheim"}}}"#, "not a header that can be set"),
-        (#"hosts={"a":{"headers":{"X Y":"geheim"}}}"#, "not a header that can be set"),
+        (#"hosts={"a":{"headers":{"Host":"geheim"}}}"#, "cannot be set as a header field"),
+        (#"hosts={"a":{"headers":{"X Y":"geheim"}}}"#, "cannot be set as a header field"),
         (#"hosts={"a":{"ca":"/absent/ca.pem"}}"#, "No such file"), (#"hosts={"a":{"insecure":1}}"#, "true or false"),
         (#"hosts={"a":{"ignoreQuery":"sig"}}"#, "all, or a list"),
         (#"hosts={"a":{"ignoreQuery":["a=b"]}}"#, "ignoreQuery: takes"),
-        (#"hosts={"a":{"ignoreQuery":["a*b"]}}"#, "`*` at the end"),
-        (#"hosts={"a":{"aliasOf":"A:443"}}"#, "alias itself"),
-        (#"hosts={"a":{"aliasOf":"b"},"b":{"aliasOf":"c"}}"#, "alias itself"),
+        (#"hosts={"a":{"ignoreQuery":["a*b"]}}"#, "can end in `*`"),
+        (#"hosts={"a":{"aliasOf":"A:443"}}"#, "name another alias"),
+        (#"hosts={"a":{"aliasOf":"b"},"b":{"aliasOf":"c"}}"#, "name another alias"),
         (#"hosts={"a":{"aliasOf":"c/d"}}"#, "more than a HOST"),
         (#"hosts={"a":{"trace":"yes"}}"#, "true or false"), (#"hosts={"a":{"freshness":1}}"#, "a map"),
         (#"hosts={"a":{"freshness":{"atLeast":-1}}}"#, "atLeast: expected a whole number of at least 0, not -1"),
-        (#"hosts={"a":{"freshness":{"ignore":["no-store",7]}}}"#, "an element is a number; expected text"),
-        (#"hosts={"a":{"freshness":{"ignore":["no-store","public"]}}}"#, "ignore: takes no-store, private, no-cache"),
+        (#"hosts={"a":{"freshness":{"ignore":["no-store",7]}}}"#, "the element is a number; expected text"),
+        (
+            #"hosts={"a":{"freshness":{"ignore":["no-store","public"]}}}"#,
+            "ignore: expected one of no-store, private, no-cache"
+        ),
     ])
     func `what does not fit is an error that says why and shows no secret`(assignment: String, hint: String) throws {
         let error = #expect(throws: SettingErrors.self) { _ = try fetch(assignment) }
@@ -139,7 +142,7 @@ extension CommandTests {
             #expect(origin.requests.isEmpty)
             let warned = try await site.run(
                 ["get", origin.url("/grey.jpg"), "--set", #"hosts={"a.test":{"insecure":true}}"#])
-            #expect(warned.errors.contains("https://a.test:443: its certificate is not checked"))
+            #expect(warned.errors.contains("https://a.test:443: the certificate of this host is not verified"))
             let told = try await site.run([
                 "get", origin.url("/grey.jpg"), "--set",
                 #"hosts={"a.test":{"freshness":{"atLeast":60,"ignore":["no-cache","no-store"]}},"#
@@ -147,7 +150,7 @@ extension CommandTests {
             ])
             #expect(
                 told.errors.contains(
-                    "https://a.test:443: `no-store` is ignored, `no-cache` is ignored, what it says of less than 60 s is ignored"
+                    "https://a.test:443: `no-store` is ignored, `no-cache` is ignored, lifetimes below 60 s are raised to 60 s"
                 ))
             #expect(!told.errors.contains("b.test"))
         }

@@ -40,10 +40,10 @@ import Testing
                     "c.yaml, line 6: unknown setting `mebory.originals`; did you mean `memory.originals`?",
                     "c.yaml, line 7: `recipes.allow`: recipe `thumbnial:3`: unknown step; did you mean "
                         + "`thumbnail`?",
-                    "c.yaml, line 8: `auto`: takes jxl, avif, webp, not `bmp`",
+                    "c.yaml, line 8: `auto`: expected one of jxl, avif, webp, not `bmp`",
                     "environment variable PIPECTL_ADMIN_TOKEN: `adminToken`: needs at least 16 characters, visible ASCII "
                         + "without spaces; `openssl rand -hex 32` makes one",
-                    "environment variable PIPECTL_NOTHING_LIKE_IT: this variable does not name a setting",
+                    "environment variable PIPECTL_NOTHING_LIKE_IT: there is no setting for this variable",
                     "--set retries: `many` is not valid for `retries`; expected a whole number from 0 to 20",
                     "--set server.rate: `-1` is not valid for `server.rate`; expected a number of at least 0",
                 ])
@@ -79,10 +79,14 @@ import Testing
     }
 
     @Test(arguments: [
-        ("{maxAge: 1, immutabel: true}", "did you mean `immutable`?"), ("{immutable: true}", "`maxAge` is needed"),
+        ("{maxAge: 1, immutabel: true}", "did you mean `immutable`?"),
+        ("{immutable: true}", "`maxAge` is missing; set it to a number of seconds"),
         ("{maxAge: -1}", "maxAge: expected"), ("{maxAge: 1, immutable: 1}", "immutable: expected true or false"),
         ("{presets: 1}", "presets: expected a map"), ("{presets: {card: 1}}", "presets: card: expected a map"),
-        ("{presets: {card: {staleWhileRevalidate: 1}}}", "presets: card: `maxAge` is needed"),
+        (
+            "{presets: {card: {staleWhileRevalidate: 1}}}",
+            "presets: card: `maxAge` is missing; set it to a number of seconds"
+        ),
         ("{presets: {crad: {maxAge: 1}}}", "the preset `crad` does not exist"),
     ])
     func `server.cacheControl says what is wrong with it`(value: String, problem: String) {
@@ -113,7 +117,7 @@ import Testing
         let all = lines(text, ["retries=-1"])
         #expect(all.count == 4, "\(all)")
         #expect(
-            zip(all, ["--set retries: ", "c.yaml, line 2: ", "c.yaml, line 1: ", "serve needs keys"]).allSatisfy {
+            zip(all, ["--set retries: ", "c.yaml, line 2: ", "c.yaml, line 1: ", "the server has no keys"]).allSatisfy {
                 $0.hasPrefix($1)
             }, "\(all)")
         let fewer = lines(text, ["sizes.steps=[0]", "presets={\"a\":1}", "keys={\"a\":1}"])
@@ -134,7 +138,7 @@ import Testing
     @Test func `a file that is not YAML ends the reading of that file alone`() {
         let found = lines("sizes.strict: true\na: [1\n", ["retries=-1", "sizes.strict=true"])
         #expect(found.count == 2, "\(found)")
-        #expect(found.first?.hasPrefix("c.yaml, line 3: not YAML: ") == true)
+        #expect(found.first?.hasPrefix("c.yaml, line 3: not valid YAML: ") == true)
         #expect(found.last?.hasPrefix("--set retries: ") == true)
     }
 

@@ -247,7 +247,7 @@ import Variants
             (#"{"accessKey":"A"}"#, "both accessKey and secretKey"), (#"{"endpoint":"s3.test"}"#, "https://HOST"),
             (#"{"endpoint":"https://s3.test/bucket"}"#, "https://HOST"), (#"{"regoin":"eu"}"#, "region"),
             (#"{"secretKey":["hush"]}"#, "expected text"), (#"{"buckets":{"a":1}}"#, "expected a map"),
-            (#"{"headers":{"Host":"hush"}}"#, "not a header that can be set"), (#"{"headers":["hush"]}"#, "a map"),
+            (#"{"headers":{"Host":"hush"}}"#, "cannot be set as a header field"), (#"{"headers":["hush"]}"#, "a map"),
             (#"{"secretKeyFile":"/nowhere","accessKey":"A"}"#, "/nowhere"), (#"{"instance":"yes"}"#, "true or false"),
         ] {
             let error = #expect(throws: SettingErrors.self) {

@@ -163,7 +163,8 @@ final class BatchFinisher: @unchecked Sendable {
                 reported[Self.identity(line), default: 0] += 1
             }
         } catch {
-            summary.problems.append("the report may repeat items: \(error)")
+            summary.problems.append(
+                "the report may list items twice, because its earlier lines cannot be read: \(error)")
         }
     }
 
@@ -213,7 +214,7 @@ final class BatchFinisher: @unchecked Sendable {
         do throws(FileError) {
             sinks.append(try OutputRecord(of: folder, terms) { [sources] in sources.refusal(replacing: $0) })
         } catch {
-            if terms.prunes { summary.problems.append("no output was removed: \(error)") }
+            if terms.prunes { summary.problems.append("--prune removed nothing: \(error)") }
         }
     }
 

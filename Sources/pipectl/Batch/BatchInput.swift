@@ -31,12 +31,12 @@ enum BatchEntry: Sendable, Hashable {
 
 /// The reason why a name in a folder is skipped, as shown in the report.
 enum LeftOut: String, Sendable, CaseIterable {
-    case hidden = "its name begins with a dot; --hidden takes such names"
-    case otherPrograms = "other programs keep such folders beside pictures; name it as a source to read it"
+    case hidden = "its name begins with a dot; use --hidden to include it"
+    case otherPrograms = "another program created this folder; to include it, name it as a source"
     case excluded = "it matches an --exclude pattern"
-    case link = "it is a symbolic link; --follow-links follows links"
+    case link = "it is a symbolic link; use --follow-links to include it"
     case deadLink = "the target of the link does not exist"
-    case knownFolder = "it is a link to a folder that is read already"
+    case knownFolder = "it links to a folder that has already been read"
 
     init(_ reason: FolderRule.Reason) {
         self =
@@ -105,11 +105,11 @@ struct BatchInput: Sequence {
             switch InputKind.of(path: argument) {
             case .folder:
                 let isOutputInside = excludedFolders.contains { Self.contains(argument, $0) }
-                return "\(argument) holds no files"
-                    + (isOutputInside ? " but those of the output folder and the cache, which are left out" : "")
-            case .lines, .jsonLines, .csv: return "\(argument) names no sources"
-            case _ where BucketReader.folder(argument) != nil: return "\(argument) holds no objects"
-            default: return argument == "-" ? "stdin names no sources" : "\(argument) holds no files"
+                return "\(argument) contains no files"
+                    + (isOutputInside ? " except in the output folder and the cache folder, which are skipped" : "")
+            case .lines, .jsonLines, .csv: return "\(argument) lists no sources"
+            case _ where BucketReader.folder(argument) != nil: return "\(argument) contains no objects"
+            default: return argument == "-" ? "standard input lists no sources" : "\(argument) contains no files"
             }
         }
         return "nothing to do: " + reasons.joined(separator: "; ")
@@ -183,7 +183,7 @@ struct BatchInput: Sequence {
             matches = InputKind.expand(argument)[...]
             guard matches.isEmpty else { return nil }
             return .failure(
-                source: argument, BatchFailure(code: .notFound, message: "no file matches \(argument)"))
+                source: argument, BatchFailure(code: .notFound, message: "no file matches the pattern \(argument)"))
         }
 
         /// Opens a path. Folders are walked, manifests are parsed, and other files are sources.

@@ -69,8 +69,9 @@ struct BatchPlan {
     /// A human-readable summary of the plan.
     var summary: String {
         "\(Readable.count(items, "item", "items")) of \(Readable.count(sources, "source", "sources"))"
-            + (failures > 0 ? ", \(failures) of them not possible" : "") + "; nothing was fetched or written"
-            + (leftOut > 0 ? "; \(Readable.count(leftOut, "name", "names")) left out" : "")
-            + (renamed > 0 ? "; \(Readable.count(renamed, "output", "outputs")) renamed, as others have the name" : "")
+            + (failures > 0 ? ", \(failures) of them would fail" : "") + "; nothing was fetched or written"
+            + (leftOut > 0 ? "; \(Readable.count(leftOut, "name", "names")) skipped" : "")
+            + (renamed > 0
+                ? "; \(Readable.count(renamed, "output", "outputs")) renamed because of duplicate names" : "")
     }
 }

@@ -209,7 +209,7 @@ final class BatchProducer: @unchecked Sendable {
                 let recipes = source.recipes ?? options.recipes
                 if recipes.isEmpty {
                     let failure = BatchFailure(
-                        code: .noRecipe, message: "this entry has no recipe, and none was given with -r")
+                        code: .noRecipe, message: "this entry has no recipe; add one to the manifest or use -r RECIPE")
                     return [failed(source, "", failure)]
                 }
                 expand(source, recipes)

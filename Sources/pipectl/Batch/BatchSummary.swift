@@ -121,36 +121,37 @@ struct BatchSummary: Sendable, Hashable {
             "  from memory \(outcomes[.memory, default: 0]), from disk \(outcomes[.disk, default: 0]),"
                 + (outcomes[.remote].map { " from the bucket \($0)," } ?? "")
                 + " rendered \(outcomes[.rendered, default: 0]), failed \(failed)"
-                + (skipped > 0 ? ", skipped \(skipped) (no images)" : ""),
+                + (skipped > 0 ? ", skipped \(skipped) (not images)" : ""),
             "  files written \(written), unchanged \(unchanged)"
-                + (repeated > 0 ? ", same as another size or recipe \(repeated)" : "")
+                + (repeated > 0 ? ", identical to another output \(repeated)" : "")
                 + (duplicates > 0 ? ", duplicates \(duplicates)" : "")
-                + (ownOutputs > 0 ? ", own outputs left out \(ownOutputs)" : ""),
+                + (ownOutputs > 0 ? ", outputs of earlier runs skipped \(ownOutputs)" : ""),
         ]
         for (heading, paths) in [
-            ("removed \(pruned.count) that have lost their sources", pruned),
-            ("outputs that have lost their sources: \(orphans.count); --prune removes them", orphans),
+            ("outputs removed because their sources no longer exist: \(pruned.count)", pruned),
+            ("outputs whose sources no longer exist: \(orphans.count); --prune removes them", orphans),
         ] where !paths.isEmpty {
             lines.append("  " + heading)
             lines += paths.prefix(Self.failuresShown).map { "    " + TextTable.plain($0) }
-            if paths.count > Self.failuresShown { lines.append("    …; --json lists all") }
+            if paths.count > Self.failuresShown { lines.append("    …; use --json to list all of them") }
         }
         if let name = firstRenamed, let wanted = name.wanted {
             lines.append(
-                "  \(Readable.count(renamed, "output was", "outputs were")) renamed, as others have the name: "
+                "  \(Readable.count(renamed, "output was", "outputs were")) renamed because of duplicate names: "
                     + TextTable.plain("\(wanted) → \(name.path); ")
-                    + (name.mendedTemplate.map { "--name '\($0)' tells them apart" }
-                        ?? "set other names in the manifest"))
+                    + (name.mendedTemplate.map { "use --name '\($0)' to make the names unique" }
+                        ?? "set different names in the manifest"))
         }
         let names = [
-            ("hidden (--hidden takes them)", leftOut[.hidden]), ("of other programs", leftOut[.otherPrograms]),
+            ("hidden (--hidden includes them)", leftOut[.hidden]),
+            ("created by other programs", leftOut[.otherPrograms]),
             ("excluded", leftOut[.excluded]), ("broken links", leftOut[.deadLink]),
-            ("links to folders that are read already", leftOut[.knownFolder]),
+            ("links to folders that have already been read", leftOut[.knownFolder]),
         ].compactMap { text, count in count.map { "\($0) \(text)" } }
-        if !names.isEmpty { lines.append("  left out: " + names.joined(separator: ", ")) }
+        if !names.isEmpty { lines.append("  skipped: " + names.joined(separator: ", ")) }
         if let links = leftOut[.link] {
             lines.append(
-                "  \(Readable.count(links, "link was", "links were")) left out; --follow-links follows links")
+                "  \(Readable.count(links, "link was", "links were")) skipped; --follow-links includes them")
         }
         var originals = ImageResponse.Outcome.ofOriginals.compactMap { outcome in
             originalOutcomes[outcome].map { "\(outcome.rawValue) \($0)" }
@@ -162,7 +163,7 @@ struct BatchSummary: Sendable, Hashable {
         }
         for failure in firstFailures { lines.append("  \(failure.text)") }
         if furtherFailures > 0 {
-            lines.append("  … and \(furtherFailures) more; -v prints them all, --report records them")
+            lines.append("  … and \(furtherFailures) more; use -v to print all of them, or --report to record them")
         }
         for problem in problems { lines.append("  \(problem)") }
         if isInterrupted { lines.append("  interrupted; run again to finish the remaining items") }

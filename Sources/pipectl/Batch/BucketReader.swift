@@ -68,10 +68,14 @@ final class BucketReader: EntryReader {
             object = nil
             switch result {
             case .success(let listing) where listing.next != nil && listing.next == token:
-                return ending("begins again at the same place")
+                return ending("repeats the same page; report this to the operator of the store")
             case .success(let listing):
                 emptyPages = listing.objects.isEmpty ? emptyPages + 1 : 0
-                if emptyPages > Self.mostEmptyPages { return ending("has \(emptyPages) pages without a key in a row") }
+                if emptyPages > Self.mostEmptyPages {
+                    return ending(
+                        "has \(emptyPages) consecutive pages without an object; report this to the operator of the store"
+                    )
+                }
                 page = listing.objects.reversed()
                 token = listing.next
                 hasEnded = token == nil
@@ -91,23 +95,27 @@ final class BucketReader: EntryReader {
         (hasEnded, page) = (true, [])
         return .failure(
             source: folder.normalized,
-            BatchFailure(code: .fetchFailed, message: "the store's list of \(folder) \(reason)"))
+            BatchFailure(code: .fetchFailed, message: "the store's listing of \(folder) \(reason)"))
     }
 
     /// Returns the reason why an object is refused, or nil if it is not. The key of a refused object would lead to
     /// names that the user did not ask for.
     private func refusal(of key: String) -> String? {
         let folder = SourceURL.percentDecoded(String(folder.path.dropFirst()))
-        guard key.utf8.starts(with: folder) else { return "the store lists it, but it is not below \(self.folder)" }
-        guard !key.pathParts.contains(where: { [".", ".."].contains($0) }) else { return "its key has dot segments" }
+        guard key.utf8.starts(with: folder) else {
+            return "the store listed this object for \(self.folder), which does not contain it"
+        }
+        guard !key.pathParts.contains(where: { [".", ".."].contains($0) }) else {
+            return "the key of the object contains a `.` or `..` segment; rename the object"
+        }
         // Includes control characters outside ASCII.
         return key.unicodeScalars.contains { $0.properties.generalCategory == .control }
-            ? "its key has control characters" : nil
+            ? "the key of the object contains control characters; rename the object" : nil
     }
 
     private func entry(_ object: FolderListing.Object) -> BatchEntry? {
         guard object.key.utf8.count <= Self.longestKey else {
-            return ending("has a key of \(object.key.utf8.count) bytes; keys have at most 1,024 bytes")
+            return ending("contains a key of \(object.key.utf8.count) bytes; the maximum is 1,024")
         }
         // Other programs represent empty folders by such objects.
         if object.size == 0, object.key.utf8.last == UInt8(ascii: "/") { return nil }

@@ -47,7 +47,7 @@ final class FolderReader: EntryReader {
             guard let name = level.names[position] else {
                 return .failure(
                     source: level.path + level.names.repaired(position),
-                    BatchFailure(code: .badSource, message: "the file's name is not UTF-8"))
+                    BatchFailure(code: .badSource, message: "the name of the file is not valid UTF-8; rename the file"))
             }
             if AtomicOutput.isTemporary(name) { continue }
             let path = level.path + name

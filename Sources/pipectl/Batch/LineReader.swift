@@ -37,8 +37,8 @@ final class LineReader {
         if !hasBegun {
             hasBegun = true
             if let encoding = Self.wideEncoding(buffer[start..<end].prefix(2)) {
-                let remedy = "`iconv -f \(encoding) -t UTF-8` converts it"
-                failure = FileError("read", name, "it is \(encoding), and lists are UTF-8; \(remedy)")
+                let remedy = "convert it with `iconv -f \(encoding) -t UTF-8`"
+                failure = FileError("read", name, "it is encoded in \(encoding), but a list must be UTF-8; \(remedy)")
                 start = end
                 isAtEnd = true
                 return nil
@@ -94,10 +94,10 @@ final class LineReader {
                 break
             }
         }
-        if isTooLong { throw NameError(message: "the line is longer than 1 MiB") }
+        if isTooLong { throw NameError(message: "the line exceeds the limit of 1 MiB") }
         if bytes.last == 0x0D { bytes.removeLast() }
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw NameError(message: "the line is not UTF-8")
+            throw NameError(message: "the line is not valid UTF-8")
         }
         return text
     }

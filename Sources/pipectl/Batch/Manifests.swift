@@ -47,7 +47,7 @@ final class SourceLinesReader: EntryReader {
     static func fromText(_ text: String) throws(NameError) -> BatchSource? {
         let source = text.trimmed
         if source.isEmpty || source.hasPrefix("#") { return nil }
-        if source.utf8.contains(0) { throw NameError(message: "the source contains a NUL") }
+        if source.utf8.contains(0) { throw NameError(message: "the source contains a NUL character") }
         return BatchSource(source: source)
     }
 
@@ -60,7 +60,7 @@ final class SourceLinesReader: EntryReader {
         } catch {
             throw NameError(message: "not JSON: \(error)")
         }
-        guard case .object(let members) = value else { throw NameError(message: "expected an object") }
+        guard case .object(let members) = value else { throw NameError(message: "expected a JSON object") }
         for member in members where !manifestNames.contains(member.name) {
             throw NameError(
                 message: "unknown member `\(member.name)`" + NearestName.hint(member.name, in: manifestNames))
@@ -79,7 +79,7 @@ final class SourceLinesReader: EntryReader {
         case .list(let recipes)?:
             result.recipes = try recipes.map { recipe throws(NameError) in
                 guard case .string(let text) = recipe else {
-                    throw NameError(message: "`recipes` contains something other than strings")
+                    throw NameError(message: "`recipes` contains an element that is not a string")
                 }
                 return text
             }
@@ -119,10 +119,10 @@ final class CSVReader: EntryReader {
     private func header(_ fields: [String]) throws(NameError) -> [String] {
         let header = fields.map { $0.trimmed.lowercased() }
         for name in header where !manifestNames.contains(name) {
-            throw NameError(message: "unknown column `\(name)`; the header is source,name,recipes")
+            throw NameError(message: "unknown column `\(name)`; expected source, name or recipes")
         }
         guard header.contains("source") else { throw NameError(message: "the column `source` is missing") }
-        guard Set(header).count == header.count else { throw NameError(message: "a column appears twice") }
+        guard Set(header).count == header.count else { throw NameError(message: "a column name appears twice") }
         return header
     }
 
@@ -141,7 +141,7 @@ final class CSVReader: EntryReader {
             }
         }
         guard !result.source.isEmpty, !result.source.utf8.contains(0) else {
-            throw NameError(message: "`source` is empty or contains a NUL")
+            throw NameError(message: "`source` is empty or contains a NUL character")
         }
         return result
     }
@@ -166,21 +166,26 @@ final class CSVReader: EntryReader {
                     }
                     bytes.append(byte)
                     if size + bytes.count > LineReader.lineLimit {
-                        throw skippingLine("the record is longer than 1 MiB; is a quote missing?")
+                        throw skippingLine("the record exceeds the limit of 1 MiB; check for a missing quote")
                     }
                 }
-                guard isClosed else { throw NameError(message: "a quoted field is not closed") }
+                guard isClosed else { throw NameError(message: "the closing quote of a field is missing") }
             } else {
                 while let byte = lines.peek(), byte != 0x2C, byte != 0x0A, byte != 0x0D {
-                    if byte == 0x22 { throw skippingLine("a quote inside an unquoted field") }
-                    if size + bytes.count > LineReader.lineLimit { throw skippingLine("the record is too long") }
+                    if byte == 0x22 {
+                        throw skippingLine(
+                            "an unquoted field contains a quote; put the field in quotes and double the quote")
+                    }
+                    if size + bytes.count > LineReader.lineLimit {
+                        throw skippingLine("the record exceeds the limit of 1 MiB")
+                    }
                     bytes.append(byte)
                     _ = lines.take()
                 }
             }
             size += bytes.count
             guard let field = String(validating: bytes, as: UTF8.self) else {
-                throw skippingLine("a field is not UTF-8")
+                throw skippingLine("a field is not valid UTF-8")
             }
             fields.append(field)
             switch lines.take() {
@@ -189,7 +194,7 @@ final class CSVReader: EntryReader {
             case 0x0D where lines.peek() == nil || lines.peek() == 0x0A:
                 _ = lines.take()
                 return fields
-            default: throw skippingLine("text after a quoted field or a stray carriage return")
+            default: throw skippingLine("expected a comma or the end of the line after a quoted field")
             }
         }
     }

@@ -19,7 +19,7 @@ struct RecordOptions: Sendable {
 /// the record, its path contains no symbolic links, and this run has not written it. Outputs in the same folder as
 /// their source are never considered, because they may have replaced the source.
 final class OutputRecord: BatchSink {
-    let problem = "the record of outputs was not kept"
+    let problem = "the record of outputs was not saved, so --prune cannot find them later"
     private let folder: String
     private let refusal: (String) -> String?
     private let options: RecordOptions
@@ -131,14 +131,14 @@ final class OutputRecord: BatchSink {
         }
         if options.prunes, !isWhole {
             summary.problems.append(
-                "no output was removed: the run made no output, or could not read all of its inputs")
+                "--prune removed nothing, because the run wrote no output or could not read all of its inputs")
         }
         do throws(FileError) {
             if let failure { throw failure }
             try file.commit()
         } catch {
             // Without a record, the next run finds fewer outputs to remove.
-            if options.prunes { summary.problems.append("the record of outputs was not kept: \(error)") }
+            if options.prunes { summary.problems.append("the record of outputs was not saved: \(error)") }
         }
     }
 

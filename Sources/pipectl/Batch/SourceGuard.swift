@@ -47,11 +47,12 @@ final class SourceGuard: Sendable {
             let known = state.identities ?? sources()
             state.identities = known
             if known.contains(identity) {
-                return "it is one of the sources; write to another folder, or choose other names with --name"
+                return "it is one of the sources; write to a different folder, or choose different names with --name"
             }
             guard state.mixesWithOutput else { return nil }
-            return "standard input may still name it as a source, since it has named others in the output folder; "
-                + "write to another folder"
+            return
+                "standard input may still list it as a source, because it has listed other files in the output folder; "
+                + "write to a different folder"
         }
     }
 

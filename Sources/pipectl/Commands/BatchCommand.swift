@@ -11,7 +11,7 @@ struct BatchCommand: AsyncParsableCommand {
         abstract: "Render variants of many sources into a folder or a bucket.",
         discussion: """
             Inputs are files, folders (read recursively; so are s3://BUCKET/PREFIX/), globs, URLs, lists of sources (.txt),
-            JSON Lines (.jsonl) and CSV manifests; - reads a list from stdin. A second run uses the caches and leaves unchanged files untouched.
+            JSON Lines (.jsonl) and CSV manifests; - reads a list from standard input. A second run uses the caches and does not rewrite unchanged files.
 
             Examples:
               pipectl batch photos/ -r thumbnail:320x240 -o out
@@ -43,54 +43,54 @@ struct BatchCommand: AsyncParsableCommand {
     var name: String?
     @Option(
         parsing: .singleValue,
-        help: ArgumentHelp("Leave out names in folders that match, such as *.psd; repeatable.", valueName: "glob"))
+        help: ArgumentHelp("Skip matching names in folders, such as *.psd; repeatable.", valueName: "glob"))
     var exclude: [String] = []
-    @Flag(help: "Take names in folders that begin with a dot.")
+    @Flag(help: "Include names in folders that begin with a dot.")
     var hidden = false
-    @Flag(help: "Remove outputs of earlier batches that have lost their sources.")
+    @Flag(help: "Remove outputs of earlier batches whose sources no longer exist.")
     var prune = false
     @Flag(help: "Follow symbolic links in folders.")
     var followLinks = false
     @Option(help: ArgumentHelp("Write one line of JSON per item.", valueName: "file"), completion: .file())
     var report: String?
     @Option(
-        help: ArgumentHelp("Widths of each picture in pixels, in place of recipes: 320,640,1280.", valueName: "widths"))
+        help: ArgumentHelp("Widths of each picture in pixels, instead of recipes: 320,640,1280.", valueName: "widths"))
     var srcset: String?
     @Option(help: ArgumentHelp("Formats of --srcset (default avif,webp,jpeg).", valueName: "formats"))
     var formats: String?
     @Option(
-        help: ArgumentHelp("Write sizes, srcset texts, placeholders and colours as JSON.", valueName: "file"),
+        help: ArgumentHelp("Write sizes, srcset values, placeholders and colours as JSON.", valueName: "file"),
         completion: .file())
     var manifest: String?
-    @Option(help: ArgumentHelp("The beginning of URLs in the manifest, for example /img/.", valueName: "text"))
+    @Option(help: ArgumentHelp("Prefix of the URLs in the manifest, for example /img/.", valueName: "text"))
     var urlPrefix: String?
-    @Option(help: ArgumentHelp("Write a contact sheet.", valueName: "file"), completion: .file())
+    @Option(help: ArgumentHelp("Write a contact sheet (HTML).", valueName: "file"), completion: .file())
     var gallery: String?
     @Option(
         name: .shortAndLong,
-        help: ArgumentHelp("Renders at once (default: as many as processors).", valueName: "number"))
+        help: ArgumentHelp("Number of concurrent renders (default: one per processor).", valueName: "number"))
     var jobs: Int?
     @Flag(
         name: [.customShort("n"), .long],
-        help: "Print source, recipe and output of each item; fetch, render and write nothing.")
+        help: "Print the source, recipe and output of each item without fetching, rendering or writing.")
     var dryRun = false
     @Option(
         defaultAsFlag: "",
         help: ArgumentHelp(
-            "Have `pipectl worker`s do the work, through a stream on this Redis server, or on the server of the setting queue.",
+            "Let `pipectl worker` processes do the work, through a stream on this Redis server or the one in the setting queue.",
             valueName: "redis-url"))
     var queue: String?
-    @Flag(help: "The default with --queue.")
+    @Flag(help: "Submit to a queue (the default with --queue).")
     var submit = false
-    @Option(help: ArgumentHelp("Go on with a batch of the queue, with the same inputs and options.", valueName: "id"))
+    @Option(help: ArgumentHelp("Resume a batch of the queue; needs the same inputs and options.", valueName: "id"))
     var attach: String?
     @Option(
         help: ArgumentHelp(
-            "How often workers of the queue try an item (default 3; 1 counts as 2).", valueName: "number"))
+            "Maximum number of attempts per item (default 3; 1 counts as 2).", valueName: "number"))
     var tries: Int?
     @Option(help: .hidden)
     var lease: Double?
-    @Flag(help: "Print the summary as one JSON object on stdout.")
+    @Flag(help: "Print the summary as one JSON object on standard output.")
     var json = false
     @Option(help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
     var policy: CachePolicy?
@@ -103,7 +103,8 @@ struct BatchCommand: AsyncParsableCommand {
         var configuration = try settings.configuration()
         guard !sources.isEmpty else {
             throw CommandFailure(
-                .usage, "nothing to do: name files, folders, URLs or a manifest, or - for a list on stdin")
+                .usage,
+                "no sources were given; name files, folders, URLs or a manifest, or - for a list on standard input")
         }
         var input = BatchInput(
             arguments: sources, excludedFolders: [output, configuration.pipeline.cacheFolder].compactMap { $0 },
@@ -113,7 +114,8 @@ struct BatchCommand: AsyncParsableCommand {
         input.followsLinks = followLinks
         let recipes = try recipe + responsiveRecipes()
         guard !recipes.isEmpty || input.mayCarryRecipes else {
-            throw CommandFailure(.usage, "no recipe: give -r RECIPE, --srcset WIDTHS, or a manifest with recipes")
+            throw CommandFailure(
+                .usage, "no recipe was given; use -r RECIPE, --srcset WIDTHS, or a manifest with recipes")
         }
         let folder = try outputBucket()
         if folder != nil || sources.contains(where: { BucketReader.folder($0) != nil }), !settings.isSet("retries") {
@@ -181,7 +183,7 @@ struct BatchCommand: AsyncParsableCommand {
         guard !prune || options.record != nil && writesFiles else {
             throw CommandFailure(
                 .usage,
-                "--prune needs a cache folder, which records the outputs of batches, and an output folder on this machine"
+                "--prune requires an output folder on this machine, and a cache folder, which records the outputs of batches"
             )
         }
         options.manifest = manifest.map { ManifestOptions(path: $0, urlPrefix: urlPrefix ?? "") }
@@ -196,9 +198,9 @@ struct BatchCommand: AsyncParsableCommand {
         if summary.items == 0, !summary.isInterrupted {
             Console.error(
                 summary.leftOut.isEmpty == false
-                    ? "nothing to do: all that was found is left out"
+                    ? "nothing to do: every name found in the sources was skipped"
                     : summary.ownOutputs > 0
-                        ? "nothing to do: all that was found are outputs of these recipes" : input.whyNothing)
+                        ? "nothing to do: the sources contain only outputs of these recipes" : input.whyNothing)
         }
         if !common.quiet { Console.error(String(summary.text.dropLast())) }
         if summary.exit != .done { throw ExitCode(summary.exit.rawValue) }
@@ -221,7 +223,8 @@ struct BatchCommand: AsyncParsableCommand {
         let widths = texts.compactMap { Int($0) }
         guard widths.count == texts.count, widths.count <= 32, widths.allSatisfy({ (1...8192).contains($0) }) else {
             throw CommandFailure(
-                .usage, "--srcset: expected at most 32 widths from 1 to 8192 such as 320,640,1280, not `\(srcset)`")
+                .usage, "--srcset: expected at most 32 widths between 1 and 8192, such as 320,640,1280, not `\(srcset)`"
+            )
         }
         let outputs = (formats ?? "avif,webp,jpeg").split(separator: ",", omittingEmptySubsequences: false).map {
             String($0).trimmed
@@ -230,7 +233,9 @@ struct BatchCommand: AsyncParsableCommand {
         let kinds = outputs.map { (try? Recipe($0)).flatMap { $0.steps.isEmpty ? $0.output?.kind : nil } }
         if let bad = kinds.firstIndex(where: { kind in kind == nil || kinds.count { $0 == kind } > 1 }) {
             throw CommandFailure(
-                .usage, "--formats: expected outputs such as webp:70, each format once, not `\(outputs[bad])`")
+                .usage,
+                "--formats: expected a list of outputs such as avif,webp:70, with each format at most once, not `\(outputs[bad])`"
+            )
         }
         return outputs.flatMap { output in Set(widths).sorted().map { "thumbnail:\($0)x,\(output)" } }
     }
@@ -266,14 +271,18 @@ struct BatchCommand: AsyncParsableCommand {
         } catch { throw QueueConnection.failure(error) }
         if let attached, attached.options != queued.bytes {
             throw CommandFailure(
-                .usage, "batch \(submitter.id) has other inputs, recipes, output, names, policy or --cache-control")
+                .usage,
+                "batch \(submitter.id) was submitted with different sources or options; repeat the command that started it"
+            )
         }
         if !common.quiet {
-            Console.error("batch \(submitter.id): if this command is stopped, repeat it with --attach \(submitter.id)")
+            Console.error(
+                "batch \(submitter.id): to resume after an interruption, repeat this command with --attach \(submitter.id)"
+            )
         }
         if configuration.queueKey == nil, !common.quiet {
             Console.error(
-                "pipectl: entries are not signed, and only `pipectl worker --unsigned` renders them; set PIPECTL_QUEUE_KEY",
+                "pipectl: the entries are not signed, so only `pipectl worker --unsigned` renders them; set PIPECTL_QUEUE_KEY",
                 .warning)
         }
         return try await QueueSubmission(
@@ -284,36 +293,42 @@ struct BatchCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard srcset == nil || recipe.isEmpty else {
-            throw ValidationError("--srcset makes the recipes: give either --srcset or -r")
+            throw ValidationError("--srcset and -r cannot be combined, because --srcset creates the recipes")
         }
-        guard srcset != nil || formats == nil else { throw ValidationError("--formats needs --srcset") }
-        guard manifest != nil || urlPrefix == nil else { throw ValidationError("--url-prefix needs --manifest") }
-        guard manifest != "-" else { throw ValidationError("--manifest takes the name of a file") }
+        guard srcset != nil || formats == nil else { throw ValidationError("--formats requires --srcset") }
+        guard manifest != nil || urlPrefix == nil else { throw ValidationError("--url-prefix requires --manifest") }
+        guard manifest != "-" else {
+            throw ValidationError("--manifest cannot write to standard output; give the name of a file")
+        }
         // In `srcset`, spaces and commas separate URLs (HTML, "Srcset attributes").
         let isURL = urlPrefix?.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && !"\"'<>,".utf8.contains($0) } ?? true
         guard isURL else {
-            throw ValidationError("--url-prefix: write spaces, commas, quotes and letters beyond ASCII as %HH")
+            throw ValidationError(
+                "--url-prefix contains characters that are not allowed in a URL; percent-encode spaces, commas, quotes and non-ASCII letters"
+            )
         }
-        guard !exclude.contains("") else { throw ValidationError("--exclude needs a pattern such as *.psd") }
+        guard !exclude.contains("") else { throw ValidationError("--exclude requires a pattern such as *.psd") }
         if dryRun, queue != nil || report != nil || gallery != nil || manifest != nil || prune || json {
             throw ValidationError(
-                "--dry-run prints a plan: it takes no --queue, --report, --gallery, --manifest, --prune and --json")
+                "--dry-run only prints a plan; it cannot be combined with --queue, --report, --gallery, --manifest, --prune or --json"
+            )
         }
         if queue == nil {
             guard attach == nil, tries == nil, lease == nil, !submit else {
-                throw ValidationError("--submit, --attach and --tries need --queue")
+                throw ValidationError("--submit, --attach and --tries require --queue")
             }
             return
         }
         guard gallery == nil, manifest == nil, !prune else {
             throw ValidationError(
-                "--gallery, --manifest and --prune do not go with --queue: workers have the pictures and write them")
+                "--gallery, --manifest and --prune cannot be combined with --queue, because the workers write the outputs"
+            )
         }
         guard !sources.contains("-") || attach == nil else {
-            throw ValidationError("a batch from standard input cannot be gone on with")
+            throw ValidationError("--attach cannot resume a batch that was read from standard input")
         }
         guard tries.map({ (1...1_000).contains($0) }) != false else {
-            throw ValidationError("--tries is from 1 to 1000")
+            throw ValidationError("--tries must be between 1 and 1000")
         }
         if let refusal = QueueOptions.refusal(ofTemplate: name) { throw ValidationError(refusal) }
     }
@@ -327,9 +342,10 @@ struct BatchCommand: AsyncParsableCommand {
             throw CommandFailure(.usage, error.message)
         }
         guard let cacheControl else { return folder }
-        guard folder != nil else { throw CommandFailure(.usage, "--cache-control needs -o s3://BUCKET/PREFIX") }
+        guard folder != nil else { throw CommandFailure(.usage, "--cache-control requires -o s3://BUCKET/PREFIX") }
         guard BucketOutput.isCacheControl(cacheControl) else {
-            throw CommandFailure(.usage, "--cache-control is not the value of a field")
+            throw CommandFailure(
+                .usage, "--cache-control is not a valid field value; expected for example `public, max-age=86400`")
         }
         return folder
     }

@@ -8,8 +8,8 @@ struct ExplainCommand: AsyncParsableCommand {
         commandName: "explain",
         abstract: "Show how each stage would handle a source, and why, without sending any request.",
         discussion: """
-            Shows what is stored for the source, which stored response the request selects, how fresh it is and according to which
-            fields, the request that would be sent, and where the variant would come from.
+            Shows what is stored for the source, which stored response the request selects, how fresh that response is and which
+            header fields decide this, the request that would be sent, and where the variant would come from.
 
             Examples:
               pipectl explain https://example.org/photo.jpg
@@ -23,7 +23,7 @@ struct ExplainCommand: AsyncParsableCommand {
     var recipe: String?
     @Option(
         name: .customLong("field"), parsing: .singleValue,
-        help: ArgumentHelp("A request field for Vary to select on; repeatable.", valueName: "name: value"))
+        help: ArgumentHelp("A request header field, for responses with Vary; repeatable.", valueName: "name: value"))
     var fields: [String] = []
     @Option(help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
     var policy: CachePolicy?

@@ -21,9 +21,10 @@ struct GetCommand: AsyncParsableCommand {
         completion: .recipe)
     var recipe: String?
     @Option(
-        name: .shortAndLong, help: ArgumentHelp("Write here; - is stdout.", valueName: "file"), completion: .file())
+        name: .shortAndLong, help: ArgumentHelp("Output file; - is standard output.", valueName: "file"),
+        completion: .file())
     var output: String?
-    @Flag(help: "Print the result as one JSON object; without -o the bytes are not printed.")
+    @Flag(help: "Print the result as one JSON object; without -o, the picture is not written.")
     var json = false
     @Option(
         help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
@@ -34,13 +35,16 @@ struct GetCommand: AsyncParsableCommand {
     private var source: String { argument.text }
 
     func validate() throws {
-        if json, output == "-" { throw ValidationError("--json and -o - would both write to stdout; give -o a file") }
+        if json, output == "-" {
+            throw ValidationError("--json and -o - would both write to standard output; use -o FILE")
+        }
     }
 
     func run() async throws {
         if output == nil, !json, isatty(STDOUT_FILENO) == 1 {
             throw CommandFailure(
-                .usage, "refusing to write an image to a terminal; give -o FILE or redirect the output")
+                .usage,
+                "standard output is a terminal, and pictures are not written to it; use -o FILE or redirect the output")
         }
         let configuration = try common.configuration()
         let named = try NamedSource(source, common.collectedSettings())
@@ -94,14 +98,14 @@ struct GetCommand: AsyncParsableCommand {
     static func extensionNote(_ output: String, _ format: ImageFormat) -> String? {
         let promised = ImageFormat(extensionOf: output)
         guard promised != format else { return nil }
-        let holds = "pipectl: note: \(output) holds \(format.rawValue); "
+        let holds = "pipectl: note: \(output) contains \(format.rawValue); "
         if let promised, OutputSpecification.Kind(rawValue: promised.rawValue) != nil {
-            return holds + "end the recipe with `\(promised.rawValue)` to match its file name"
+            return holds + "to match the file name, end the recipe with `\(promised.rawValue)`"
         }
         guard let ending = output.fileExtension, promised != nil || foreignExtensions.contains(ending) else {
             return nil
         }
-        return holds + "the format of .\(ending) files is not written"
+        return holds + "\(ending) files cannot be written; see `pipectl recipes` for the outputs"
     }
 
     private func write(_ response: ImageResponse, _ item: inout ItemJSON) throws(PipelineError) {
@@ -112,7 +116,7 @@ struct GetCommand: AsyncParsableCommand {
                     guard case .file(let source) = ImageSource(source), let identity = FileIdentity(path: source),
                         identity == FileIdentity(path: path)
                     else { return nil }
-                    return "it is the source; write to another file"
+                    return "it is the source; write to a different file"
                 }
                 if !common.quiet, let note = Self.extensionNote(output, response.format) { Console.error(note) }
             } else if !json {

@@ -6,13 +6,13 @@ import Pipeline
 struct HealthCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "health",
-        abstract: "Ask a server whether it works, for probes of containers and services without curl.",
+        abstract: "Check whether a server is healthy, for probes of containers and services without curl.",
         discussion: """
-            Without a URL it asks the server on this machine: where the setting `listen` says. A URL
-            may also be unix:PATH.
-            /health says whether the server answers at all, /ready (--ready) also whether it is about to stop.
+            Without a URL, the request goes to the server on this machine, at the address in the setting `listen`. A URL
+            can have the form unix:PATH.
+            /health reports whether the server is running. /ready (--ready) additionally reports whether it is shutting down.
 
-            Exit codes: 0 it answers 200, 1 it answers otherwise or not at all, 2 usage.
+            Exit codes: 0 the server answered 200, 1 it gave a different answer or none, 2 usage error.
 
             Examples:
               pipectl health
@@ -20,16 +20,18 @@ struct HealthCommand: AsyncParsableCommand {
               pipectl health http://images.example:8080/health --seconds 2
             """)
 
-    @Argument(help: ArgumentHelp("The URL to ask; a URL without a path gets /health.", valueName: "url"))
+    @Argument(help: ArgumentHelp("The URL to request; a URL without a path gets /health.", valueName: "url"))
     var url: String?
-    @Flag(help: "Ask /ready.")
+    @Flag(help: "Request /ready.")
     var ready = false
-    @Option(help: ArgumentHelp("How long to wait for the answer (default 5).", valueName: "number"))
+    @Option(help: ArgumentHelp("How long to wait for the response (default 5).", valueName: "number"))
     var seconds = 5.0
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        guard seconds > 0, seconds <= 3600 else { throw ValidationError("--seconds is above 0 and up to 3600") }
+        guard seconds > 0, seconds <= 3600 else {
+            throw ValidationError("--seconds must be greater than 0 and at most 3600")
+        }
     }
 
     func run() async throws {
@@ -58,11 +60,11 @@ struct HealthCommand: AsyncParsableCommand {
         do throws(FetchError) {
             let response = try await transport.fetch(request, onProgress: nil)
             if response.status == 200 {
-                if !common.quiet { Console.error("\(name) answers 200") }
+                if !common.quiet { Console.error("\(name) answered 200") }
                 return
             }
             let text = String(decoding: response.body.prefix(500), as: UTF8.self)
-            Console.error("pipectl: \(name) answers \(response.status)" + (text.isEmpty ? "" : ": \(text)"))
+            Console.error("pipectl: \(name) answered \(response.status)" + (text.isEmpty ? "" : ": \(text)"))
         } catch {
             Console.error("pipectl: \(error.message)")
         }
@@ -86,7 +88,7 @@ struct HealthCommand: AsyncParsableCommand {
         if case .unix = listener.listen { return "http://localhost" }
         guard case .tcp(let host, let port) = listener.listen, port != 0 else {
             throw CommandFailure(
-                .usage, "name the server's URL: `listen` is \(listener.listen), which is not a port to connect to")
+                .usage, "give the URL of the server: the setting `listen` (\(listener.listen)) does not name a port")
         }
         let isAny = ["0.0.0.0", "::", "*", ""].contains(host)
         let name = isAny ? "127.0.0.1" : host.contains(":") ? "[\(host)]" : host

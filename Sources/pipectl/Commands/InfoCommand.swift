@@ -27,7 +27,9 @@ struct InfoCommand: AsyncParsableCommand {
                 let information = try await Interruption.cancelling { () async throws(PipelineError) in
                     try await pipeline.information(for: request)
                 }
-                if let error = information.colorError { Console.error("pipectl: no colours: \(error)") }
+                if let error = information.colorError {
+                    Console.error("pipectl: the colours could not be determined: \(error)")
+                }
                 print(
                     json ? information.json(source: source, position: position) + "\n" : text(information),
                     terminator: "")
@@ -59,11 +61,11 @@ struct InfoCommand: AsyncParsableCommand {
             "profile",
             [details.profileName, size].compactMap { $0 }.joined(separator: ", ").nonEmpty
                 ?? (details.colorSpace == "CMYK"
-                    ? "none (a default CMYK profile is assumed)" : "none (sRGB is assumed)"))
-        if details.hasGainMap { table.add("gain map", "yes, for HDR displays; variants do without") }
-        if details.hasContentCredentials { table.add("credentials", "yes, not verified; variants do without") }
+                    ? "none (assuming a default CMYK profile)" : "none (assuming sRGB)"))
+        if details.hasGainMap { table.add("gain map", "yes, for HDR displays; variants do not contain it") }
+        if details.hasContentCredentials { table.add("credentials", "yes, not verified; variants do not contain them") }
         if !details.unsupportedFeatures.isEmpty {
-            table.add("drawn wrong", details.unsupportedFeatures.joined(separator: ", "))
+            table.add("not supported", details.unsupportedFeatures.joined(separator: ", "))
         }
         if let exif = details.exif {
             let place = exif.latitude.flatMap { latitude in exif.longitude.map { "\(latitude), \($0)" } }
@@ -78,7 +80,7 @@ struct InfoCommand: AsyncParsableCommand {
             table.add(
                 "freshness",
                 remaining > .zero
-                    ? "fresh for \(remaining.components.seconds) s" : "stale, contacts the origin on each use")
+                    ? "fresh for \(remaining.components.seconds) s" : "stale; the origin is contacted on each use")
             for field in information.validators { table.add(field.name.lowercased(), field.value) }
         }
         if let colours = information.colors {

@@ -29,7 +29,8 @@ struct RecipeCommand: ParsableCommand {
 
 struct RecipesCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "recipes", abstract: "List every step, and every output that can be written, with its ranges.")
+        commandName: "recipes",
+        abstract: "List all recipe steps and all outputs that this machine can write, with their ranges.")
 
     @Flag(help: "JSON Lines, one object per step.")
     var json = false

@@ -20,12 +20,12 @@ struct ServeCommand: AsyncParsableCommand {
               /health /ready /metrics                  for load balancers and operators
               /                                        a page to try recipes (setting server.playground)
 
-            With FOLDER, its pictures are the sources pictures:PATH, and the page at / shows them to this machine. Without keys and
-            allowUnsigned, only the address that is printed, with ?token=..., leads there, and no page of another site does.
+            With FOLDER, its pictures are available as pictures:PATH, and the page at / shows them to clients on this machine. Without keys and
+            allowUnsigned, the page opens only at the printed address with ?token=..., and not from links on other sites.
 
-            The source is the rest of the path, percent-encoded, or b64: and its base64url. `?v=...` has no meaning here, so
-            that pages can change it to make browsers load a picture again. `pipectl sign` prints signed paths; the signature
-            may be the word unsigned if the setting allowUnsigned permits it, or if there are no keys and the client is on
+            The source is the rest of the path, percent-encoded, or b64: followed by its base64url form. The server ignores `?v=...`, so
+            a page can change it to make browsers reload a picture. `pipectl sign` prints signed paths. The signature
+            can be the word unsigned if the setting allowUnsigned permits it, or if there are no keys and the client is on
             this machine.
 
             Examples:
@@ -38,23 +38,23 @@ struct ServeCommand: AsyncParsableCommand {
               curl $server/variant/unsigned/thumbnail:300/$source -o a.jpg
 
             SIGTERM and SIGINT stop the server after the requests in progress, for at most ten seconds; a second signal stops it at once.
-            SIGHUP reads the settings' files again, and those they name (docs/running.md).
+            SIGHUP reloads the settings file and the files that it names (docs/running.md).
             """)
 
     @Argument(
         help: ArgumentHelp(
-            "A folder: its pictures are the sources pictures:PATH, and the page at / shows them.", valueName: "folder"),
+            "A folder whose pictures are served as pictures:PATH and shown on the page at /.", valueName: "folder"),
         completion: .directory)
     var folder: String?
     @Option(
         help: ArgumentHelp(
-            "Address to listen on (default 127.0.0.1:8080); with port 0 the system chooses one; *:PORT is every address. Also unix:PATH, or fd:NUMBER for a socket that was passed.",
+            "Address to listen on (default 127.0.0.1:8080); with port 0, the system chooses one; *:PORT listens on all addresses. Alternatively unix:PATH, or fd:NUMBER for an inherited socket.",
             valueName: "host:port"
         ))
     var listen: String?
     @Flag(
         name: .customLong("no-token"),
-        help: "With FOLDER and without keys: every account of this machine may see the pictures, without a token.")
+        help: "With FOLDER and without keys: let every user of this machine see the pictures without a token.")
     var hasNoToken = false
     @OptionGroup var verbose: VerboseOption
     @OptionGroup var common: CommonOptions
@@ -133,7 +133,10 @@ struct ServeCommand: AsyncParsableCommand {
             console.error("listening on \(shown)", .info)
             let query = site.accessTokenInForce.map { "?token=" + $0.text }
             if site.hasPage || query != nil, case .tcp = address {
-                let what = !site.hasPage ? "ask" : site.hasFolders ? "see folders and try recipes at" : "try recipes at"
+                let what =
+                    !site.hasPage
+                    ? "the URL with the access token is"
+                    : site.hasFolders ? "see folders and try recipes at" : "try recipes at"
                 let address = "\(shown)\(site.mountPoint)/\(query ?? "")"
                 console.tell(LogLine(level: .info, message: "\(what) \(address)", showsToken: true))
             }
@@ -166,11 +169,14 @@ struct ServeCommand: AsyncParsableCommand {
                     (isWhole ? "" : "pipectl: warning: ") + "render workers: \(protection)", isWhole ? .info : .warning)
             } else {
                 console.error(
-                    "render workers: none (render.isolation is inProcess): a crash in a decoder kills the server")
+                    "render workers: none, because render.isolation is inProcess; a crash in a decoder terminates the server"
+                )
             }
         } catch {
             // Originals and cached variants can still be served.
-            console.error("pipectl: rendering is unavailable: \(error.message)", .error)
+            console.error(
+                "pipectl: pictures cannot be rendered; only originals and cached variants are served: \(error.message)",
+                .error)
         }
     }
 

@@ -5,7 +5,7 @@ struct SettingsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "settings",
         abstract:
-            "List every setting: accepted values, default, value in force and its origin, and the reason for the default.",
+            "List all settings with accepted values, default, current value and its origin, and the reason for the default.",
         discussion: """
             Flags override the environment, which overrides the --config file, which overrides the default.
 

@@ -8,8 +8,8 @@ struct SignCommand: ParsableCommand {
         commandName: "sign",
         abstract: "Print the signed path of a variant, an original or its description.",
         discussion: """
-            The keys are those of the settings keys and keysFile (docs/signing.md). Source and recipe are percent-encoded
-            as one path segment each; the path is printed without the server's address.
+            The keys come from the settings keys and keysFile (docs/signing.md). Source and recipe are each percent-encoded
+            as one path segment. The path is printed without the server's address.
 
             Examples:
               pipectl sign variant thumbnail:300,webp https://example.org/a.jpg
@@ -63,7 +63,7 @@ struct SignInfo: ParsableCommand {
 }
 
 struct SigningOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Name of the key; needed if there are several.", valueName: "id"))
+    @Option(help: ArgumentHelp("Name of the key; required if there are several.", valueName: "id"))
     var key: String?
     @Option(
         help: ArgumentHelp(
@@ -85,14 +85,18 @@ struct SigningOptions: ParsableArguments {
         let names = keys.map { "`\($0.id)`" }.joined(separator: ", ")
         guard let id else {
             guard let key = keys.first else {
-                throw CommandFailure(.usage, "there are no keys; set keysFile or keys (docs/signing.md)")
+                throw CommandFailure(.usage, "no signing key is configured; set keysFile or keys (docs/signing.md)")
             }
-            guard keys.count == 1 else { throw CommandFailure(.usage, "--key is needed: there are \(names)") }
+            guard keys.count == 1 else {
+                throw CommandFailure(.usage, "several keys are configured; choose one of \(names) with --key")
+            }
             return key
         }
         guard let key = keys.first(where: { $0.id == id }) else {
             throw CommandFailure(
-                .usage, keys.isEmpty ? "the key `\(id)` does not exist" : "no key `\(id)`; there are \(names)")
+                .usage,
+                "the key `\(id)` is not configured; "
+                    + (keys.isEmpty ? "set keysFile or keys (docs/signing.md)" : "choose one of \(names)"))
         }
         return key
     }
@@ -106,14 +110,20 @@ struct SigningOptions: ParsableArguments {
             let number = Int(digits)
         else {
             throw CommandFailure(
-                .usage, "--expires takes a time from now such as 90s, 15m, 1h or 7d, or Unix seconds, not `\(text)`")
+                .usage,
+                "--expires: expected a duration such as 90s, 15m, 1h or 7d, or a time in Unix seconds, not `\(text)`")
         }
         let expiry = unit.map { Int(now) + number * $0 } ?? number
         guard Double(expiry) > now else {
             throw CommandFailure(
-                .usage, "--expires \(text) has passed" + (unit == nil ? "; \(text) seconds from now are \(text)s" : ""))
+                .usage,
+                "--expires \(text) is in the past"
+                    + (unit == nil ? "; for \(text) seconds from now, write \(text)s" : ""))
         }
-        guard expiry < 100_000_000_000 else { throw CommandFailure(.usage, "--expires \(text) is too far away") }
+        guard expiry < 100_000_000_000 else {
+            throw CommandFailure(
+                .usage, "--expires \(text) is too far in the future; the maximum is 99999999999 (Unix seconds)")
+        }
         return expiry
     }
 }

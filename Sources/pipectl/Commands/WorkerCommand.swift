@@ -7,42 +7,42 @@ import Variants
 struct WorkerCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "worker",
-        abstract: "Render the items of batches in a queue.",
+        abstract: "Render the batches in a queue.",
         discussion: """
-            Takes items of `pipectl batch --queue` from a stream on a Redis server, renders them and writes their outputs, to the folder or
-            bucket that the batch names; sources and folders are those of this machine. Any number of workers may run. What a worker held
-            that is killed is handed to another one. SIGINT and SIGTERM end it once what it renders is written.
+            Receives the items of `pipectl batch --queue` from a stream on a Redis server, renders them, and writes the outputs to the folder or
+            bucket that the batch names. Paths refer to files on this machine. Any number of workers can run. If a worker is
+            killed, another worker receives its items. After SIGINT or SIGTERM, a worker finishes its current items and exits.
 
-            It renders only entries that are signed with its key (the setting queueKey, PIPECTL_QUEUE_KEY). Without --output they
-            write to buckets alone, and without --sources they name URLs alone.
+            A worker renders only entries that are signed with its key (the setting queueKey, PIPECTL_QUEUE_KEY). Without --output,
+            entries can write only to buckets. Without --sources, entries can read only URLs.
 
             Examples:
               pipectl worker --queue redis://redis.example --output s3://small/
               pipectl worker --output /srv/small --sources /srv/photos --once
 
-            Without a URL, and for a password, it reads the settings queue (PIPECTL_QUEUE) and fleet.redis.
+            The default URL and the password come from the settings queue (PIPECTL_QUEUE) and fleet.redis.
             """)
 
     @Option(
         defaultAsFlag: "", help: ArgumentHelp("The Redis server of the queue; rediss:// for TLS.", valueName: "url"))
     var queue: String?
-    @Option(help: ArgumentHelp("Serve this batch alone, and end when it is done.", valueName: "id"))
+    @Option(help: ArgumentHelp("Process only this batch, and exit when it is finished.", valueName: "id"))
     var batch: String?
     @Option(
         parsing: .singleValue,
         help: ArgumentHelp(
-            "Folder, or s3://BUCKET/PREFIX, below which entries may write; repeatable.", valueName: "dir"),
+            "Folder or s3://BUCKET/PREFIX to which entries may write; repeatable.", valueName: "dir"),
         completion: .directory)
     var output: [String] = []
     @Option(
         parsing: .singleValue,
         help: ArgumentHelp(
-            "Folder, or beginning of URLs, below which entries may name sources; repeatable.", valueName: "place"),
+            "Folder or URL prefix from which entries may read sources; repeatable.", valueName: "place"),
         completion: .directory)
     var sources: [String] = []
-    @Flag(help: "Render entries without a signature, too.")
+    @Flag(help: "Render unsigned entries as well.")
     var unsigned = false
-    @Flag(help: "End when the queue has nothing to hand out.")
+    @Flag(help: "Exit when the queue is empty.")
     var once = false
     @OptionGroup var verbose: VerboseOption
     @OptionGroup var common: CommonOptions
@@ -56,8 +56,8 @@ struct WorkerCommand: AsyncParsableCommand {
         guard unsigned || trust.key != nil else {
             throw CommandFailure(
                 .usage,
-                "anyone who can write to Redis could give this worker orders: set PIPECTL_QUEUE_KEY here and for `pipectl batch "
-                    + "--queue`, to the output of `openssl rand -hex 32`, or give --unsigned")
+                "without a key, anyone who can write to Redis could control this worker: set PIPECTL_QUEUE_KEY here and for `pipectl batch "
+                    + "--queue` to the output of `openssl rand -hex 32`, or use --unsigned")
         }
         configuration.pipeline.fileBounds = bounds.sourceFolders
         configuration.pipeline.rendering.longRenders = .max

@@ -29,8 +29,9 @@ extension Examination {
     private var keyFile: Finding? {
         get async {
             guard let file = configuration.keysFile else { return nil }
-            return await look(at: "key file", cost: "`serve` does not start", remedy: "a file that this user may read")
-            {
+            return await look(
+                at: "key file", cost: "`pipectl serve` does not start", remedy: "make the file readable for this user"
+            ) {
                 _ = try FileText.read(file, limit: 1 << 20)
                 return file
             }
@@ -39,7 +40,7 @@ extension Examination {
 
     private func folder(_ setting: String, _ step: String, _ path: String?) async -> Finding? {
         guard let path else { return nil }
-        let remedy = "a folder that this user may read, or no setting `\(setting)`"
+        let remedy = "make the folder readable for this user, or remove the setting `\(setting)`"
         return await look(at: setting, cost: "recipes with the step `\(step)` fail", remedy: remedy) {
             "\(path), \(Readable.count(try FolderNames(path).count, "file", "files"))"
         }
@@ -56,17 +57,17 @@ extension Examination {
         guard !configuration.site.baseURLs.isEmpty, let pipeline = try? ImagePipeline(settings) else { return [] }
         var findings: [Finding] = []
         for (name, url) in configuration.site.baseURLs.sorted(by: { $0.key < $1.key }) {
-            let cost = "the sources `\(name):PATH` cannot be fetched"
-            let remedy = "another URL in baseURLs, or the remedy in the error"
+            let cost = "sources of the form `\(name):PATH` cannot be fetched"
+            let remedy = "follow the hint in the error, or change the URL in baseURLs"
             findings.append(
                 await look(at: "baseURLs \(name)", cost: cost, remedy: remedy) {
                     if url.hasPrefix("s3:"), let folder = try SourceURL(s3: url, isFolder: true) {
                         _ = try await pipeline.buckets?.list(folder, after: nil, limit: 1)
-                        return "\(folder) can be listed"
+                        return "\(folder) is accessible"
                     }
                     guard !url.hasPrefix("file:") else { return url }
                     let status = try await pipeline.original(for: OriginalRequest(url: url)).status
-                    return "\(url) answers \(status)"
+                    return "\(url) answered \(status)"
                 })
         }
         await pipeline.shutdown()
@@ -78,13 +79,13 @@ extension Examination {
         guard let remote = settings.remote else { return nil }
         let (store, base) = remote.transport(settings.fetch)
         let finding = await look(
-            at: "bucket", cost: "the bucket is not used: every machine fetches and renders for itself",
-            remedy: "credentials that may read, write, delete and list there (remote.s3)"
+            at: "bucket", cost: "the bucket is not used, so each machine fetches and renders on its own",
+            remedy: "set credentials in remote.s3 that are allowed to read, write, delete and list"
         ) {
             if let folder = try SourceURL(s3: remote.place, isFolder: true) {
                 _ = try await store.list(folder, limit: 1)
             }
-            return "\(remote.place) can be listed"
+            return "\(remote.place) is accessible"
         }
         await base.shutdown()
         return finding
@@ -93,20 +94,22 @@ extension Examination {
     /// Checks the Redis server. Returns nil if `fleet.redis` is not set.
     private func fleet(_ settings: PipelineConfiguration) async -> Finding? {
         guard let fleet = settings.fleet else { return nil }
-        let cost = "purges of other machines do not reach this one"
+        let cost = "purges on other machines do not reach this one"
         guard RedisConnection.isLibraryInstalled else {
             let remedy = "install libhiredis0.14 (Debian 12) or libhiredis1.1.0 (Debian 13)"
-            return .lacks("fleet", "hiredis is missing", cost: cost, remedy: remedy)
+            return .lacks("fleet", "the library hiredis is not installed", cost: cost, remedy: remedy)
         }
         var redis = RedisConnection.Configuration(fleet.redis)
         redis.authoritiesFile = settings.fetch.authoritiesFile
         let connection = RedisConnection(redis)
         defer { connection.close() }
-        return await look(at: "fleet", cost: cost, remedy: "the right URL in fleet.redis, and a server there") {
+        return await look(
+            at: "fleet", cost: cost, remedy: "check that fleet.redis is correct and that the server is running"
+        ) {
             if case .error(let text) = try await connection.send([["PING"]]).first {
                 throw RedisError.reply(text, fleet.redis)
             }
-            return "\(fleet.redis) answers"
+            return "\(fleet.redis) is responding"
         }
     }
 }

@@ -26,15 +26,16 @@ struct Examination {
             _ = try OpenFolder("root", at: "/", followsLinks: false)
         } catch {
             return .lacks(
-                "kernel", found + ", without openat2", cost: "`serve FOLDER` and folders in `baseURLs` do not work",
-                remedy: "Linux 5.6 or newer; in a container, a seccomp profile that permits openat2")
+                "kernel", found + ", openat2 is not available",
+                cost: "`serve FOLDER` and folders in `baseURLs` do not work",
+                remedy: "use Linux 5.6 or newer; in a container, use a seccomp profile that allows openat2")
         }
         guard MachineMemory.tellsPressure else {
             return .lacks(
-                "kernel", found + ", without notice of memory pressure",
-                cost: "memory caches keep their size when other programs need the memory",
-                remedy: "a kernel with CONFIG_PSI (psi=1 on its command line); in a container, a writable "
-                    + "memory.pressure, or smaller budgets: memory.originals, memory.variants")
+                "kernel", found + ", memory pressure information (PSI) is not available",
+                cost: "the memory caches do not shrink when other programs need memory",
+                remedy: "use a kernel with CONFIG_PSI (add psi=1 to its command line); in a container, make "
+                    + "memory.pressure writable; or reduce memory.originals and memory.variants")
         }
         return .works("kernel", found)
     }
@@ -45,14 +46,14 @@ struct Examination {
             + ", \(Readable.bytes(MachineMemory.bytes)) of memory for this process"
         guard MachineMemory.bytes < 512 << 20 else { return .works("machine", found) }
         return .lacks(
-            "machine", found, cost: "large pictures are refused, or the system kills a process that renders one",
-            remedy: "512 MB or more, and as much again for each two render workers")
+            "machine", found, cost: "large pictures are refused, or the kernel kills the process that renders them",
+            remedy: "provide at least 512 MB, and another 512 MB for every two render workers")
     }
 
     private var openFiles: Finding {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else {
-            return .works("open files", "the limit is not known")
+            return .works("open files", "the limit is unknown")
         }
         // The server raises its own limit up to the hard limit.
         let most = Int(clamping: limit.rlim_max)
@@ -60,8 +61,9 @@ struct Examination {
         guard most < needed else { return .works("open files", "at most \(most)") }
         return .lacks(
             "open files", "at most \(most)",
-            cost: "`serve` takes fewer clients than \(configuration.listener.connections)",
-            remedy: "`ulimit -Hn \(needed)` (systemd: LimitNOFILE, containers: --ulimit nofile), or fewer "
+            cost: "`pipectl serve` accepts fewer than \(configuration.listener.connections) clients",
+            remedy:
+                "raise the limit with `ulimit -Hn \(needed)` (systemd: LimitNOFILE, containers: --ulimit nofile), or reduce "
                 + "server.connections")
     }
 
@@ -85,7 +87,7 @@ struct Examination {
         do throws(PipelineError) {
             pipeline = try ImagePipeline(settings)
         } catch {
-            return [.fails("libvips", error.message, cost: "nothing is rendered", .renderFailed)]
+            return [.fails("libvips", error.message, cost: "no pictures can be rendered", .renderFailed)]
         }
         do throws(PipelineError) {
             try await pipeline.prepareWorkers()
@@ -95,7 +97,7 @@ struct Examination {
             return [
                 .fails(
                     error.code == .libraryUnavailable ? "libvips" : "render workers", error.message,
-                    cost: "no variant can be rendered; cached ones are still served", .renderFailed)
+                    cost: "no variants can be rendered; cached variants are still served", .renderFailed)
             ]
         }
         let libraries = await pipeline.libraries()
@@ -115,15 +117,16 @@ struct Examination {
     private func locks(_ protection: WorkerProtection?) -> Finding {
         guard let protection else {
             return .lacks(
-                "worker locks", "none: render.isolation is inProcess",
-                cost: "a picture that crashes a decoder ends the program, and one that takes it over has all it may do",
-                remedy: "render.isolation=workers")
+                "worker sandbox", "none: render.isolation is inProcess",
+                cost:
+                    "a picture that crashes a decoder terminates the program, and a malicious picture could gain all of its permissions",
+                remedy: "set render.isolation=workers")
         }
-        if protection.missing.isEmpty { return .works("worker locks", "\(protection)") }
+        if protection.missing.isEmpty { return .works("worker sandbox", "\(protection)") }
         return .lacks(
-            "worker locks", "\(protection)",
-            cost: "a picture that takes over a decoder is held by the other locks alone",
-            remedy: "docs/running.md lists the permissions for Docker, Podman, Kubernetes and systemd")
+            "worker sandbox", "\(protection)",
+            cost: "a malicious picture that takes over a decoder is confined only by the other restrictions",
+            remedy: "grant the permissions that docs/running.md lists for Docker, Podman, Kubernetes and systemd")
     }
 
     private func formats(_ libraries: RenderLibraries, _ settings: PipelineConfiguration) -> [Finding] {
@@ -134,7 +137,7 @@ struct Examination {
             let parts = sentence.split(separator: ": ", maxSplits: 1)
             return .lacks(
                 "formats", String(parts[0]),
-                cost: "such originals or outputs are refused with an error, and `auto` leaves the format out",
+                cost: "originals and outputs in this format are refused, and `auto` does not choose the format",
                 remedy: parts.count > 1 ? String(parts[1]) : "")
         }
         let lines = HEIFNotice.lines(
@@ -143,9 +146,11 @@ struct Examination {
             findings.append(
                 // Distributions fix vulnerabilities without a new version, so an old version causes only a warning.
                 .warns(
-                    "libheif", libraries.libheif ?? "of an unknown version",
-                    cost: "a picture can run code in a render worker (GHSA-g89c-p67h-r497); its locks confine it",
-                    remedy: "libheif \(HEIFNotice.floor.map(String.init).joined(separator: ".")) or newer, or "
+                    "libheif", libraries.libheif ?? "unknown version",
+                    cost:
+                        "a malicious picture can run code in a render worker, confined by the sandbox (GHSA-g89c-p67h-r497)",
+                    remedy:
+                        "install libheif \(HEIFNotice.floor.map(String.init).joined(separator: ".")) or newer, or set "
                         + "heif.trusted=true if your distribution has patched it"))
         }
         return findings
@@ -155,17 +160,18 @@ struct Examination {
     private func renders(_ format: ImageFormat, _ pipeline: ImagePipeline) async -> Finding? {
         func failure(_ message: String) -> Finding {
             .lacks(
-                "formats", "a \(format.rawValue) cannot be made: \(message)", cost: "outputs of this format fail",
-                remedy: "another output, or the distribution's current libraries")
+                "formats", "\(format.rawValue) files cannot be written: \(message)",
+                cost: "outputs in this format fail",
+                remedy: "use a different output, or update the libraries of the distribution")
         }
         do {
             let recipe = try Recipe("thumbnail:8,\(format.rawValue)")
             let request = ImageRequest(.bytes(Self.picture, name: "sample"), recipe: recipe)
             let response = try await pipeline.respond(to: request)
-            return response.width > 0 ? nil : failure("it has no pixels")
+            return response.width > 0 ? nil : failure("the result has no pixels")
         } catch let error as PipelineError {
             guard error.code == .libraryUnavailable else { return failure(error.message) }
-            return .fails("libvips", error.message, cost: "nothing is rendered", .renderFailed)
+            return .fails("libvips", error.message, cost: "no pictures can be rendered", .renderFailed)
         } catch {
             return failure("\(error)")
         }
@@ -174,7 +180,7 @@ struct Examination {
     // MARK: Caches and origins
 
     private func cacheFolder(_ settings: PipelineConfiguration) -> Finding {
-        guard let folder = settings.cacheFolder else { return .works("cache folder", "none: memory alone") }
+        guard let folder = settings.cacheFolder else { return .works("cache folder", "none; only memory is used") }
         let space: (free: Int, floor: Int)?
         do throws(StoreError) {
             let store = try DiskStore(folder: folder, configuration: settings.disk)
@@ -182,20 +188,21 @@ struct Examination {
             store.close()
         } catch {
             return .fails(
-                "cache folder", error.description, cost: "no command but `recipes` and `settings` works",
-                remedy: "--cache DIR, or XDG_CACHE_HOME: a folder that this user may write", .cacheUnavailable)
+                "cache folder", error.description, cost: "only the commands `recipes` and `settings` work",
+                remedy: "set --cache DIR or XDG_CACHE_HOME to a folder that this user can write to", .cacheUnavailable)
         }
         let mounts = try? FileText.read("/proc/self/mountinfo", limit: 4 << 20)
         let kind = FileSystemKind(holding: AtomicOutput.resolved(folder) ?? folder, mounts: mounts ?? "")
         let found =
             folder + (space.map { ", \(Readable.bytes($0.free)) free" } ?? "") + (kind.map { ", \($0.name)" } ?? "")
         if let kind, let cost = kind.cost {
-            return .lacks("cache folder", found, cost: cost, remedy: "--cache DIR on a local disk or a volume")
+            return .lacks(
+                "cache folder", found, cost: cost, remedy: "set --cache DIR to a folder on a local disk or a volume")
         }
         if let space, space.free < space.floor {
             return .lacks(
-                "cache folder", found, cost: "nothing is stored: disk.freeSpace is left free",
-                remedy: "a larger file system, or a smaller disk.freeSpace")
+                "cache folder", found, cost: "nothing is stored, because less than disk.freeSpace is free",
+                remedy: "free some space, or reduce disk.freeSpace")
         }
         return .works("cache folder", found)
     }
@@ -204,7 +211,7 @@ struct Examination {
         guard let version = FetchLibrary.version else {
             return [
                 .fails(
-                    "libcurl", "it is missing", cost: "nothing is fetched; local files alone are sources",
+                    "libcurl", "not installed", cost: "nothing can be fetched; only local files work as sources",
                     remedy: "install libcurl4 (Debian 12) or libcurl4t64 (Debian 13)", .fetchFailed)
             ]
         }
@@ -219,7 +226,8 @@ struct Examination {
             return [
                 library,
                 .lacks(
-                    "certificates", "there are none", cost: "every origin with https fails",
+                    "certificates", "no file with certificate authorities was found",
+                    cost: "requests to https origins fail",
                     remedy: "install ca-certificates"),
             ]
         }

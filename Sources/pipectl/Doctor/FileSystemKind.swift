@@ -32,13 +32,13 @@ struct FileSystemKind: Sendable, Hashable {
     /// The disadvantage of this file system for a cache, or nil if the file system is suitable.
     var cost: String? {
         switch name {
-        case "tmpfs", "ramfs": "the cache takes memory, and is empty after a restart"
-        case "overlay": "the cache is lost with the container"
+        case "tmpfs", "ramfs": "the cache uses memory and is lost on restart"
+        case "overlay": "the cache is lost when the container is removed"
         case "nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs": Self.network
         case _ where name.hasPrefix("fuse"): Self.network
         default: nil
         }
     }
 
-    private static let network = "locks may be slow or missing there, and no other machine may use the folder"
+    private static let network = "file locks can be slow or unavailable; do not share the folder with other machines"
 }

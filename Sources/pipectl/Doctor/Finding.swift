@@ -36,7 +36,7 @@ struct Finding: Sendable, Hashable {
     /// The finding as human-readable lines.
     var text: String {
         let head = "\(state.rawValue)  \(subject): \(found)"
-        let lines = [cost.map { "costs: " + $0 }, remedy.map { "helps: " + $0 }].compactMap { $0 }
+        let lines = [cost.map { "effect: " + $0 }, remedy.map { "fix: " + $0 }].compactMap { $0 }
         return ([head] + lines.map { "       " + $0 }).map(TextTable.plain).joined(separator: "\n")
     }
 

@@ -14,10 +14,10 @@ struct CommonOptions: ParsableArguments {
     var config: String?
     @Option(
         name: .customLong("set"), parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("Set one setting, as JSON or a bare word; repeatable.", valueName: "key=value"),
+        help: ArgumentHelp("Set a setting to JSON or a bare word; repeatable.", valueName: "key=value"),
         completion: .setting)
     var assignments: [String] = []
-    @Flag(name: .shortAndLong, help: "Print no progress and no summary on stderr.")
+    @Flag(name: .shortAndLong, help: "Do not print progress or a summary on standard error.")
     var quiet = false
 
     /// Returns the current settings, even if they contain errors. Creating a configuration from them throws these
@@ -60,7 +60,8 @@ struct CommonOptions: ParsableArguments {
         } catch {
             guard error.code == .cacheUnavailable, !collectedSettings().isSet("cache") else { throw error }
             var error = error
-            error.message += "; this is the default cache folder: name another with --cache DIR or XDG_CACHE_HOME"
+            error.message +=
+                "; this is the default cache folder; to use a different one, set --cache DIR or XDG_CACHE_HOME"
             throw error
         }
     }
@@ -81,7 +82,7 @@ struct CommonOptions: ParsableArguments {
 
 /// The `-v` flag, for commands that have more to report.
 struct VerboseOption: ParsableArguments {
-    @Flag(name: [.customShort("v"), .customLong("verbose")], help: "Print more on stderr.")
+    @Flag(name: [.customShort("v"), .customLong("verbose")], help: "Print more on standard error.")
     var isOn = false
 }
 

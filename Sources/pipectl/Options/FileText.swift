@@ -22,7 +22,8 @@ struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
         self.init(
             action, path,
             isFolderMissing
-                ? "there is no folder \(folder); `mkdir -p \(folder)` makes it" : String(cString: strerror(errno)))
+                ? "the folder \(folder) does not exist; create it with `mkdir -p \(folder)`"
+                : String(cString: strerror(errno)))
     }
 }
 

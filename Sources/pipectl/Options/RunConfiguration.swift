@@ -97,14 +97,18 @@ struct RunConfiguration: Sendable {
             configuration.rendering.isolation = .workers(workers)
         }
         for (host, own) in configuration.fetch.hosts where own.isInsecure {
-            console.error("pipectl: \(host): its certificate is not checked (`hosts`: insecure)")
+            console.error("pipectl: \(host): the certificate of this host is not verified (`insecure` in `hosts`)")
         }
         for (host, own) in configuration.fetch.hosts {
             var broken = HostFreshness.Directive.allCases.filter { own.freshness.ignored.contains($0) }
                 .map { "`\($0.rawValue)` is ignored" }
-            if let least = own.freshness.atLeast { broken.append("what it says of less than \(least) s is ignored") }
+            if let least = own.freshness.atLeast {
+                broken.append("lifetimes below \(least) s are raised to \(least) s")
+            }
             if broken.isEmpty { continue }
-            console.error("pipectl: \(host): \(broken.joined(separator: ", ")), against HTTP (`hosts`: freshness)")
+            console.error(
+                "pipectl: \(host): \(broken.joined(separator: ", ")), contrary to the HTTP standard (`freshness` in `hosts`)"
+            )
         }
         return configuration
     }
@@ -149,7 +153,8 @@ struct RunConfiguration: Sendable {
         (site.freshness, site.presetFreshness) = (freshness.rule, freshness.presets)
         for name in site.presetFreshness.keys.sorted() where presets[name] == nil {
             errors.add(
-                settings.given("server.cacheControl").bad("the preset `\(name)` does not exist"), following: "presets")
+                settings.given("server.cacheControl").bad("there is no preset `\(name)`; add it to `presets`"),
+                following: "presets")
         }
         site.policy = pipeline.policy
         fillAccess(of: &site, settings, &errors)

@@ -35,7 +35,7 @@ struct Setting: Sendable {
         self.departure =
             unlessServing.map { other in
                 let value = other.words ?? form.text(other.value)
-                return Departure(text: "\(value) in all commands but serve: \(other.reason)") {
+                return Departure(text: "\(value) in all commands except serve: \(other.reason)") {
                     $0[keyPath: path] = other.value
                 }
             } ?? departure.map { Departure(text: $0) }
@@ -122,7 +122,7 @@ struct GivenSetting {
         for (index, value) in values.enumerated() {
             errors.collect(at: origin(of: index)) { () throws(SettingErrors) in
                 guard case .string(let text) = value else {
-                    throw bad("an element is \(value.kindName); expected text", member: index)
+                    throw bad("the element is \(value.kindName); expected text", member: index)
                 }
                 elements.append(try read(text))
             }

@@ -37,7 +37,7 @@ extension SettingForm {
                 for (host, own) in hosts {
                     guard let alias = own.alias, alias == host || hosts[alias]?.alias != nil else { continue }
                     throw given.bad(
-                        "\(host): aliasOf: names an origin that is an alias itself; name the one that has the pictures")
+                        "\(host): aliasOf must not name another alias; name the origin that has the pictures")
                 }
             })
     }
@@ -54,7 +54,7 @@ extension SettingForm {
             ],
             finish: { (given, _) throws(SettingErrors) in
                 guard given.text("basic") == nil || given.text("bearer") == nil else {
-                    throw given.bad("has both basic and bearer")
+                    throw given.bad("basic and bearer cannot be combined")
                 }
             })
     }
@@ -77,7 +77,7 @@ extension SettingForm {
     /// The path of a readable PEM file.
     fileprivate static func authorities() -> Self where Value == String {
         .text { (given, text) throws(SettingErrors) in
-            guard !text.isEmpty else { throw given.bad("is empty") }
+            guard !text.isEmpty else { throw given.bad("must not be empty") }
             let path = given.resolved(text)
             guard access(path, R_OK) == 0 else { throw given.bad("\(path): \(String(cString: strerror(errno)))") }
             return path
@@ -94,7 +94,7 @@ extension SettingForm {
                     !given.texts.contains(where: { name in
                         name.isEmpty || name.contains { "&=#".contains($0) } || name.dropLast().contains("*")
                     })
-                else { throw given.bad("takes names of query fields, with `*` at the end or not, or is `all`") }
+                else { throw given.bad("must be `all` or a list of parameter names, which can end in `*`") }
                 return given.texts
             }, write: { .list($0.map { .string($0) }) })
     }
@@ -108,7 +108,7 @@ extension SettingForm {
                 }
                 let field = HeaderField(name, text)
                 guard HostSettings.mayHold(field) else {
-                    throw member.bad("is not a header that can be set, or its value contains a line break")
+                    throw member.bad("cannot be set as a header field, or its value contains a line break")
                 }
                 fields.append(field)
             }
@@ -134,7 +134,7 @@ extension SettingForm where Value == String {
     ) -> Self {
         .text { (given, text) throws(SettingErrors) in
             guard !text.isEmpty, HostSettings.mayHold(HeaderField("Authorization", text)) else {
-                throw given.bad("is empty or contains a line break")
+                throw given.bad("must not be empty or contain a line break")
             }
             return try read(given, text)
         }

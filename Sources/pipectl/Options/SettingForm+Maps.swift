@@ -67,7 +67,7 @@ extension SettingForm where Value: Equatable {
         map(.names(element.kind), [:]) { (given, values) throws(SettingErrors) in
             try given.eachMember { (name, member) throws(SettingErrors) in
                 let key = try key(given, name)
-                guard values[key] == nil else { throw member.bad("appears twice") }
+                guard values[key] == nil else { throw member.bad("is given twice") }
                 values[key] = try element.readMember(member)
             }
             try finish(given, &values)

@@ -26,7 +26,7 @@ extension SettingForm {
                 // In a file generated from a template, all values may be empty.
                 guard remote.bucket.isEmpty && remote.prefix.isEmpty || remote.hasPlace else {
                     throw given.bad(
-                        "there is no bucket of this name and prefix; expected bucket: NAME and, if it is shared, prefix: "
+                        "this is not a valid bucket and prefix; expected bucket: NAME and, for part of a bucket, prefix: "
                             + "FOLDER")
                 }
             })
@@ -35,7 +35,7 @@ extension SettingForm {
     fileprivate static func endpoint() -> Self where Value == String {
         text.checked {
             S3Configuration.isEndpoint($0)
-                ? nil : "expected https://HOST[:PORT], or http:// for a store of your own network"
+                ? nil : "expected https://HOST[:PORT], or http:// for a store in your own network"
         }
     }
 }
@@ -71,7 +71,7 @@ extension GivenSetting {
         case (let id?, let secret?, nil): return .key(id: id, secret: secret, token: text("sessionToken"))
         case (nil, nil, let profile?): return .profile(profile)
         case (nil, nil, nil): return value["anonymous"] == .bool(true) ? .anonymous : nil
-        default: throw bad("give both accessKey and secretKey (or secretKeyFile), or a profile")
+        default: throw bad("set both accessKey and secretKey (or secretKeyFile), or only profile")
         }
     }
 

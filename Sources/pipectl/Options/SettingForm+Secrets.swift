@@ -25,7 +25,8 @@ extension SettingForm {
     static func queueKey() -> Self where Value == QueueKey {
         .text(write: { _ in "(secret)" }) { (given, text) throws(SettingErrors) in
             if let key = QueueKey(text) { return key }
-            throw given.bad("needs \(QueueKey.leastBytes) characters or more; `openssl rand -hex 32` makes one")
+            throw given.bad(
+                "must have at least \(QueueKey.leastBytes) characters; create one with `openssl rand -hex 32`")
         }
     }
 
@@ -42,7 +43,7 @@ extension SettingForm {
                 try given.eachMember { (name, member) throws(SettingErrors) in
                     guard let hex = member.text() else {
                         throw member.bad(
-                            "is \(member.value.kindName); expected hexadecimal digits, in quotes if they are digits alone"
+                            "is \(member.value.kindName); expected hexadecimal digits, in quotes if all of them are decimal"
                         )
                     }
                     do throws(InvalidSetting) { keys.append(try SigningKey(id: name, hex: hex)) } catch {

@@ -24,7 +24,7 @@ extension SettingForm {
     static func routes() -> Self where Value == Set<ImageRoute>? {
         SettingForm<Set<ImageRoute>>.words().converted(back: { $0 ?? Set(ImageRoute.allCases) }) {
             (given, routes) throws(SettingErrors) in
-            if routes.isEmpty { throw given.bad("takes at least one of variant, original, info") }
+            if routes.isEmpty { throw given.bad("must contain at least one of variant, original, info") }
             return routes
         }
     }
@@ -58,7 +58,7 @@ extension SettingForm {
         let names = Catalogue.listedNames
         return SettingForm<[String]>.list(
             of: .text.checked {
-                names.contains($0) ? nil : "`\($0)` is not a step" + NearestName.hint($0, in: names)
+                names.contains($0) ? nil : "`\($0)` is not a recipe step" + NearestName.hint($0, in: names)
             }
         ).converted(back: { $0?.sorted() ?? [] }) { $1.isEmpty ? nil : Set($1) }
     }
@@ -142,6 +142,6 @@ extension SettingForm where Value == ClientFreshness {
 
 extension GivenSetting {
     fileprivate func check(_ rule: ClientFreshness?) throws(SettingErrors) {
-        if let rule, rule.maxAge < .zero { throw bad("`maxAge` is needed") }
+        if let rule, rule.maxAge < .zero { throw bad("`maxAge` is missing; set it to a number of seconds") }
     }
 }

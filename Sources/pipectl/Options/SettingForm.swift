@@ -149,7 +149,8 @@ extension SettingForm where Value: RawRepresentable & CaseIterable, Value.RawVal
             read: { (given) throws(SettingErrors) in
                 let word = given.text() ?? ""
                 if let value = Value(rawValue: word) { return value }
-                throw given.bad("takes \(Value.allCases.map(\.rawValue).joined(separator: ", ")), not `\(word)`")
+                throw given.bad(
+                    "expected one of \(Value.allCases.map(\.rawValue).joined(separator: ", ")), not `\(word)`")
             }, write: { .string($0.rawValue) })
     }
 }
@@ -186,14 +187,14 @@ extension SettingForm {
 extension SettingForm where Value == String {
     static var text: Self { .text(write: { $0 }) { $1 } }
 
-    static var filledText: Self { text.checked { $0.isEmpty ? "is empty" : nil } }
+    static var filledText: Self { text.checked { $0.isEmpty ? "must not be empty" : nil } }
 
     /// The value of a request header field (RFC 9110 §5.5), restricted to ASCII.
     static var fieldValue: Self {
         text.checked { text in
             let isField =
                 !text.isEmpty && text.trimmingSpace() == text && text.utf8.allSatisfy { (0x20...0x7E).contains($0) }
-            return isField ? nil : "it is the value of a field: visible ASCII, not empty"
+            return isField ? nil : "must be a valid field value: not empty, visible ASCII, no spaces at the ends"
         }
     }
 }
@@ -212,12 +213,12 @@ extension SettingForm where Value == ListenAddress {
         .text(write: \.description) { (given, text) throws(SettingErrors) in
             guard let address = ListenAddress(text) else {
                 throw given.bad(
-                    "\(given.value.json) is not HOST:PORT, unix:PATH or fd:NUMBER; write for example 127.0.0.1:8080, "
+                    "\(given.value.json) is not HOST:PORT, unix:PATH or fd:NUMBER; expected for example 127.0.0.1:8080, "
                         + "[::1]:8080, *:8080 or unix:/run/pipectl.sock")
             }
             guard case .unix(let path) = address else { return address }
             if let resolved = ListenAddress("unix:" + given.resolved(path)) { return resolved }
-            throw given.bad("the path is longer than a Unix socket's may be")
+            throw given.bad("the path is too long for a Unix socket; use a shorter path")
         }
     }
 }
@@ -236,7 +237,7 @@ extension SettingForm where Value == [ImageFormat] {
         .list(
             of: .text(write: \.rawValue) { (given, name) throws(SettingErrors) in
                 if let format = ImageFormat(name: name, among: known) { return format }
-                throw given.bad("takes \(known.map(\.rawValue).joined(separator: ", ")), not `\(name)`")
+                throw given.bad("expected one of \(known.map(\.rawValue).joined(separator: ", ")), not `\(name)`")
             })
     }
 }

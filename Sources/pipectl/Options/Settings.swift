@@ -42,7 +42,7 @@ struct Settings: Sendable {
             let origin = SettingOrigin.flag("--set " + name, position: position)
             guard let equals = assignment.firstIndex(of: "="), equals != assignment.startIndex else {
                 settings.errors.add([
-                    SettingError(.malformedFlag, origin, "`--set` takes key=VALUE, for example --set fetch.slots=8")
+                    SettingError(.malformedFlag, origin, "expected key=VALUE, for example --set fetch.slots=8")
                 ])
                 continue
             }
@@ -72,7 +72,7 @@ struct Settings: Sendable {
             let origin = SettingOrigin.environment(name)
             guard let key = names[name] else {
                 let hint = NearestName.hint(name, in: names.keys.sorted())
-                errors.add([SettingError(.unknownKey, origin, "this variable does not name a setting" + hint)])
+                errors.add([SettingError(.unknownKey, origin, "there is no setting for this variable" + hint)])
                 continue
             }
             read(key, environment[name] ?? "", origin)
@@ -115,7 +115,7 @@ struct Settings: Sendable {
         }
         switch (entry.value, setting.kind) {
         case (.list(let values), let kind) where !kind.holdsNumbers:
-            for (index, value) in values.enumerated() { check(value, "an element", index) }
+            for (index, value) in values.enumerated() { check(value, "the element", index) }
         case (.object(let members), .names(.text)) where !setting.isSecret:
             for (index, member) in members.enumerated() { check(member.value, "`\(member.name)`", index) }
         default: break

@@ -22,7 +22,7 @@ enum SettingsFile {
         do throws(YAMLDocument.ParseError) {
             document = try YAMLDocument(text)
         } catch {
-            errors.add([SettingError(.badFile, .file(path, line: error.line), "not YAML: \(error.message)")])
+            errors.add([SettingError(.badFile, .file(path, line: error.line), "not valid YAML: \(error.message)")])
             return []
         }
         guard let root = document.root else { return [] }
@@ -33,7 +33,10 @@ enum SettingsFile {
             flatten(mapping, prefix: "", path: path, into: &found, &errors)
             return found
         default:
-            errors.add([SettingError(.badFile, .file(path, line: root.line), "expected a map of settings")])
+            errors.add([
+                SettingError(
+                    .badFile, .file(path, line: root.line), "expected a map with names of settings and their values")
+            ])
             return []
         }
     }
@@ -45,7 +48,7 @@ enum SettingsFile {
         for (name, node) in mapping {
             let origin = SettingOrigin.file(path, line: name.line)
             guard case .scalar(let text, _) = name.content else {
-                errors.add([SettingError(.unknownKey, origin, "the name of a setting must be text")])
+                errors.add([SettingError(.unknownKey, origin, "the name of a setting is not text; put it in quotes")])
                 continue
             }
             let key = prefix + text
@@ -83,7 +86,8 @@ enum SettingsFile {
                 guard case .scalar(let text, _) = name.content else {
                     errors.add([
                         SettingError(
-                            .badValue, .file(path, line: name.line), "`\(key)`: a name in a map must be text", key: key)
+                            .badValue, .file(path, line: name.line),
+                            "`\(key)`: a name in the map is not text; put it in quotes", key: key)
                     ])
                     continue
                 }

@@ -9,7 +9,7 @@ enum SourceHint {
         var status = stat()
         if stat(source, &status) == 0 {
             guard status.st_mode & S_IFMT == S_IFDIR else { return nil }
-            return "it is a folder; `pipectl batch \(source) -r RECIPE -o DIR` renders all pictures in it"
+            return "it is a folder; to render all pictures in it, use `pipectl batch \(source) -r RECIPE -o DIR`"
         }
         return looksLikeHost(source) ? "did you mean https://\(SourceURL.hidingSecrets(source))?" : nil
     }
@@ -21,15 +21,15 @@ enum SourceHint {
         guard stat(path, &status) != 0 else {
             if status.st_mode & S_IFMT == S_IFDIR { return nil }
             let isSettings = path.hasSuffix(".yaml") || path.hasSuffix(".yml")
-            return "\(path) is a file, and `serve` takes a folder of pictures"
-                + (isSettings ? "; for settings write `--config \(path)`" : "")
+            return "\(path) is a file; `pipectl serve` expects a folder of pictures"
+                + (isSettings ? "; for a settings file, use `--config \(path)`" : "")
         }
         guard errno == ENOENT else { return nil }
         let remedy =
             Int(path) != nil
-            ? "for a port write `--listen 127.0.0.1:\(path)`"
-            : "write `pipectl serve FOLDER`, or `pipectl serve` for other sources alone"
-        return "there is no folder \(path); " + remedy
+            ? "to set the port, use `--listen 127.0.0.1:\(path)`"
+            : "use `pipectl serve FOLDER`, or `pipectl serve` without a folder for other sources"
+        return "the folder \(path) does not exist; " + remedy
     }
 
     /// Whether the string begins with a host name, such as `example.org`, with or without a port, followed by a path.

@@ -5,19 +5,19 @@ public import Pipeline
 struct SourceOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Only sources with a name that matches completely: `*` any text, `?` one character, `[abc]` one of these.",
+            "Only sources whose complete name matches: `*` any text, `?` one character, `[abc]` one of these.",
             valueName: "pattern"))
     var source: String?
-    @Option(help: ArgumentHelp("Only sources with a name that begins with this URL or path.", valueName: "prefix"))
+    @Option(help: ArgumentHelp("Only sources whose name begins with this URL or path.", valueName: "prefix"))
     var prefix: String?
-    @Option(help: ArgumentHelp("Only sources on exactly this host, whatever scheme and port.", valueName: "host"))
+    @Option(help: ArgumentHelp("Only sources on exactly this host, with any scheme and port.", valueName: "host"))
     var host: String?
 
     var isEmpty: Bool { source == nil && prefix == nil && host == nil }
 
     func validate() throws {
         guard prefix == nil || host == nil else {
-            throw ValidationError("give either --prefix or --host; a prefix already contains its host")
+            throw ValidationError("--prefix and --host cannot be combined, because a prefix contains the host")
         }
     }
 
@@ -48,7 +48,8 @@ struct SourceArgument: ParsableArguments {
     func validate() throws {
         guard text == "-" else { return }
         throw ValidationError(
-            "pictures cannot be read from stdin; give an http(s) URL or a file (for a file named -, write ./-)")
+            "pictures cannot be read from standard input; give an http(s) URL or a file (for a file named -, write ./-)"
+        )
     }
 }
 

@@ -6,15 +6,18 @@ enum UsageHint {
     /// Options of other tools: the commands, the option names, what to write instead, and the default of `VALUE` if the
     /// option has no value.
     private static let options: [(commands: [String], names: [String], meant: String, usual: String)] = [
-        (["serve"], ["--port", "-p"], "write `--listen 127.0.0.1:VALUE`", "8080"),
-        (["serve"], ["--host", "--bind", "--address"], "write `--listen VALUE:8080`", "127.0.0.1"),
-        (["serve"], ["--dir", "--folder", "--root"], "write `pipectl serve VALUE`", "FOLDER"),
-        (["cache clear"], ["--all", "-a", "--force", "-f", "--yes", "-y"], "`cache clear` removes everything", ""),
-        (["batch"], ["--recursive"], "folders are read with all folders in them, without an option", ""),
-        (["batch"], ["--sizes", "--widths"], "write `--srcset VALUE`", "320,640,1280"),
-        (["batch"], ["--delete"], "`--prune` removes outputs that have lost their sources", ""),
-        (making, ["--size", "--resize", "--width", "--thumbnail"], "write `-r thumbnail:VALUE`", "300"),
-        (making, ["--quality"], "write the quality after the output, as in `-r thumbnail:300,webp:VALUE`", "80"),
+        (["serve"], ["--port", "-p"], "use `--listen 127.0.0.1:VALUE`", "8080"),
+        (["serve"], ["--host", "--bind", "--address"], "use `--listen VALUE:8080`", "127.0.0.1"),
+        (["serve"], ["--dir", "--folder", "--root"], "use `pipectl serve VALUE`", "FOLDER"),
+        (
+            ["cache clear"], ["--all", "-a", "--force", "-f", "--yes", "-y"],
+            "to remove everything, use `pipectl cache clear`", ""
+        ),
+        (["batch"], ["--recursive"], "folders are always read recursively", ""),
+        (["batch"], ["--sizes", "--widths"], "use `--srcset VALUE`", "320,640,1280"),
+        (["batch"], ["--delete"], "to remove outputs whose sources no longer exist, use `--prune`", ""),
+        (making, ["--size", "--resize", "--width", "--thumbnail"], "use `-r thumbnail:VALUE`", "300"),
+        (making, ["--quality"], "the quality follows the output, as in `-r thumbnail:300,webp:VALUE`", "80"),
     ]
 
     private static let making = ["get", "batch", "explain"]
@@ -38,7 +41,7 @@ enum UsageHint {
         if isHelp {
             return misreadAsHelp(arguments).map { word in
                 let isRecipe = (try? Recipe(String(word.dropFirst()))) != nil
-                let hint = isRecipe ? "a recipe follows -r: `-r \(word.dropFirst())`" : "see --help"
+                let hint = isRecipe ? "to give a recipe, use `-r \(word.dropFirst())`" : "see --help"
                 return "`\(word)` is not an option; \(hint)"
             }
         }
@@ -54,7 +57,7 @@ enum UsageHint {
         guard isUnexpected || isCommandUnknown else { return nil }
         guard !subcommands.isEmpty, let word = rest.first else {
             guard (try? Recipe(String(quoted[1]))) != nil else { return nil }
-            return "unexpected argument `\(quoted[1])`; a recipe follows -r: `-r \(quoted[1])`"
+            return "unexpected argument `\(quoted[1])`; to give a recipe, use `-r \(quoted[1])`"
         }
         let meant = meaning(of: word, below: path, subcommands, rest.dropFirst().filter { !$0.hasPrefix("-") })
         return "`\(word)` is not a command" + (meant.map { "; did you mean `pipectl \($0)`?" } ?? "; see --help")

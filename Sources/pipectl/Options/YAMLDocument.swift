@@ -53,7 +53,8 @@ struct YAMLDocument {
                 case YAML_STREAM_END_EVENT: return root
                 default:
                     guard root == nil else {
-                        throw ParseError(message: "several documents; one is taken", line: Self.line(event))
+                        throw ParseError(
+                            message: "the file contains several documents; expected only one", line: Self.line(event))
                     }
                     root = try node(event, depth: 0)
                 }
@@ -63,7 +64,7 @@ struct YAMLDocument {
         private mutating func next() throws(ParseError) -> yaml_event_t {
             var event = yaml_event_t()
             guard yaml_parser_parse(&parser, &event) == 1 else {
-                let problem = parser.problem.map { String(cString: $0) } ?? "not readable"
+                let problem = parser.problem.map { String(cString: $0) } ?? "the file cannot be parsed"
                 let context = parser.context.map { String(cString: $0) + ", " } ?? ""
                 let mark = parser.error == YAML_READER_ERROR ? nil : Int(parser.problem_mark.line) + 1
                 throw ParseError(message: context + problem, line: mark)
@@ -77,7 +78,7 @@ struct YAMLDocument {
         private mutating func node(_ event: yaml_event_t, depth: Int) throws(ParseError) -> Node {
             let line = Self.line(event)
             guard depth < Self.depth else {
-                throw ParseError(message: "nested more than \(Self.depth) levels deep", line: line)
+                throw ParseError(message: "nesting exceeds \(Self.depth) levels", line: line)
             }
             switch event.type {
             case YAML_SCALAR_EVENT: return Node(content: Self.scalar(event), line: line)
@@ -91,7 +92,7 @@ struct YAMLDocument {
                 while let name = try child(until: YAML_MAPPING_END_EVENT, depth) {
                     guard let value = try child(until: YAML_NO_EVENT, depth) else { break }
                     if case .scalar(let text, _) = name.content, !names.insert(text).inserted {
-                        throw ParseError(message: "`\(text)` is there twice", line: name.line)
+                        throw ParseError(message: "`\(text)` is given twice", line: name.line)
                     }
                     members.append((name, value))
                 }

@@ -82,7 +82,9 @@ enum AtomicOutput {
 
     /// Returns the path to rename to and the size of the file there. Returns nil if the target is written directly.
     private static func destination(_ path: String) throws(FileError) -> (path: String, length: Int?)? {
-        guard !path.isEmpty, !path.utf8.contains(0) else { throw FileError("write", path, "not a file name") }
+        guard !path.isEmpty, !path.utf8.contains(0) else {
+            throw FileError("write", path, "this path does not end in a file name")
+        }
         var status = stat()
         guard stat(path, &status) == 0 else {
             if errno == ENOENT {
@@ -166,7 +168,7 @@ final class AtomicFile {
         let exists = fstatat(place, path, &status, 0) == 0
         // The rename would replace a device with a file.
         guard !exists || [S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT) else {
-            throw FileError("write", path, "it is not a regular file")
+            throw FileError("write", path, "it exists and is not a regular file")
         }
         let folder = path.splitAtLastSlash?.folder
         let number = Self.counter.wrappingAdd(1, ordering: .relaxed).newValue

@@ -23,7 +23,7 @@ enum EntryText {
             ]
             if let finalURL = record.finalURL { lines.append("redirected to \(SourceURL.hidingSecrets(finalURL))") }
             for (name, value) in record.response.selecting.sorted(by: { $0.key < $1.key }) {
-                lines.append("selected by \(name): \(value ?? "(absent)")")
+                lines.append("selected by \(name): \(value ?? "(missing)")")
             }
             if record.isProvisional { lines.append("provisional: no variant of it has rendered yet") }
             return lines + record.response.fields.map { "\($0.name): \(SourceURL.hidingSecrets($0.value))" }
@@ -38,7 +38,8 @@ enum EntryText {
 
     private static func text(_ item: ListedOriginal, now: Double) -> String {
         let record = item.record
-        let size = record.header.map { "\($0.encodedWidth) × \($0.encodedHeight) \($0.format.rawValue)" } ?? "no image"
+        let size =
+            record.header.map { "\($0.encodedWidth) × \($0.encodedHeight) \($0.format.rawValue)" } ?? "not an image"
         let body = item.hasBody ? "" : ", no body"
         return TextTable.plain(
             "original \(record.digest.prefix(12))  \(record.source)  \(size), \(Readable.bytes(record.length))\(body),"

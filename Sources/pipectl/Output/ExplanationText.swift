@@ -30,10 +30,10 @@ extension Explanation {
                     text += "          in \(tier.rawValue): \(entry.width) × \(entry.height), "
                     text += "\(Readable.bytes(entry.length)), took \(Readable.tenths(entry.cost)) ms to render\n"
                 } else {
-                    text += "          not stored: it would be rendered\n"
+                    text += "          not stored; it would be rendered\n"
                 }
             } else {
-                text += "variant   its key depends on the digest of the original, which is not known yet\n"
+                text += "variant   key unknown, because it depends on the digest of the original\n"
             }
         }
         return text + "answer    \(answer)\n"
@@ -67,7 +67,7 @@ extension Explanation.Stored {
         func seconds(_ value: Double) -> String { JSONText.thousandths(value) + " s" }
         var text = "          lifetime \(seconds(lifetime.seconds)) by \(lifetime.basis.rawValue)\n"
         for field in basis { text += "            \(TextTable.plain(field.name + ": " + field.value))\n" }
-        if let lifetimeLimit { text += "            the redirects allow \(seconds(lifetimeLimit))\n" }
+        if let lifetimeLimit { text += "            limited to \(seconds(lifetimeLimit)) by the redirects\n" }
         text += "          age \(seconds(age.currentAge)) = max(apparent \(seconds(age.apparentAge)), "
         text +=
             "Age \(seconds(age.ageValue)) + response delay \(seconds(age.responseDelay))) + resident time \(seconds(age.residentTime))\n"

@@ -42,7 +42,7 @@ final class Gallery: BatchSink {
             <title>\(title)</title><style>
             \(GalleryStyle.css)
             </style></head><body>
-            <header><h1>\(title)</h1><p>Every variant of one run; the checkerboard behind a picture shows transparency.</p></header>
+            <header><h1>\(title)</h1><p>All variants of one run. A checkerboard pattern marks transparent areas.</p></header>
 
             """)
     }
@@ -104,18 +104,18 @@ final class Gallery: BatchSink {
             ("", String(summary.outcomes[.rendered, default: 0]), "rendered"),
             ("", Readable.bytes(summary.bytes), "in total"), ("", Readable.duration(seconds: summary.seconds), "taken"),
         ]
-        if summary.skipped > 0 { counts.insert(("", String(summary.skipped), "skipped, no images"), at: 3) }
+        if summary.skipped > 0 { counts.insert(("", String(summary.skipped), "skipped, not images"), at: 3) }
         if summary.failed > 0 {
             let sources = Readable.count(brokenSources, "source", "sources")
             counts.insert(
                 (" class=\"bad\"", String(summary.failed), "<a href=\"#broken\">failed</a>, of \(sources)"), at: 3)
         }
         if brokenSources > broken.count {
-            try write("<p>and \(brokenSources - broken.count) more broken sources; the report lists them all</p>\n")
+            try write("<p>and \(brokenSources - broken.count) more broken sources. The report lists all of them.</p>\n")
         }
         if summary.isInterrupted {
             try write(
-                "<p class=\"first\">The run was interrupted; this page shows the items finished before that.</p>\n")
+                "<p class=\"first\">The run was interrupted. This page shows the items that were finished.</p>\n")
         }
         let list = counts.map { style, number, label in "<li\(style)><b>\(number)</b>\(label)</li>" }
         try write("<ul class=\"counts first\">\(list.joined())</ul>\n</body></html>\n")

@@ -135,7 +135,8 @@ struct OutputNamer {
             let mended = own == nil ? mendedTemplate(hasSameSource: isOwn, item) : nil
             return OutputName(path: candidate, wanted: path, mendedTemplate: mended)
         }
-        throw NameError(message: "the name `\(path)` and its alternatives are already used by earlier items")
+        throw NameError(
+            message: "the name `\(path)` and its alternatives are already in use; choose a name with {index} or {key}")
     }
 
     private func hash(_ path: String) -> Int {
@@ -154,19 +155,19 @@ struct OutputNamer {
     // MARK: Placeholders
 
     private static func parse(_ text: String) throws(NameError) -> [Part] {
-        guard !text.isEmpty else { throw NameError(message: "the output name is empty") }
+        guard !text.isEmpty else { throw NameError(message: "the output name is empty; check --name or the manifest") }
         try check(text)
         var parts: [Part] = []
         var rest = text[...]
         while let open = rest.firstIndex(of: "{") {
             guard let close = rest[open...].firstIndex(of: "}") else {
-                throw NameError(message: "the output name `\(text)` has a `{` without `}`")
+                throw NameError(message: "the output name `\(text)` contains a `{` without `}`")
             }
             if open > rest.startIndex { parts.append(.text(String(rest[..<open]))) }
             let name = String(rest[rest.index(after: open)..<close])
             guard placeholders.contains(name) else {
                 throw NameError(
-                    message: "the output name `\(text)` has an unknown `{\(name)}`"
+                    message: "the output name `\(text)` contains the unknown placeholder `{\(name)}`"
                         + NearestName.hint(name, in: placeholders))
             }
             parts.append(.placeholder(name))
@@ -259,10 +260,10 @@ struct OutputNamer {
 
     /// Throws if the string is not a valid output path or the beginning of one.
     private static func check(_ text: String) throws(NameError) {
-        guard !text.utf8.contains(0) else { throw NameError(message: "the output name contains a NUL") }
+        guard !text.utf8.contains(0) else { throw NameError(message: "the output name contains a NUL character") }
         guard text.utf8.first != UInt8(ascii: "/") else {
             throw NameError(
-                message: "the output name `\(text)` is absolute; names must be relative to the output folder")
+                message: "the output name `\(text)` is an absolute path; it must be relative to the output folder")
         }
     }
 
@@ -274,12 +275,12 @@ struct OutputNamer {
         for part in text.pathParts where part != "." {
             let component = String(part)
             guard component != ".." else {
-                throw NameError(message: "the output name `\(text)` would leave the output folder")
+                throw NameError(message: "the output name `\(text)` leads out of the output folder; remove the `..`")
             }
             components.append(shortened(component))
         }
         guard !components.isEmpty, text.utf8.last != UInt8(ascii: "/") else {
-            throw NameError(message: "the output name `\(text)` does not name a file")
+            throw NameError(message: "the output name `\(text)` does not end in a file name")
         }
         return components.joined(separator: "/")
     }

@@ -27,16 +27,16 @@ enum ProgramExit: Int32, Sendable, CaseIterable {
 
 extension PipelineError.Code {
     // Codes with exit code 1 occur only in batches.
-    static let badSource = Self("badSource", 1, 400, "the name of a file in a folder is not UTF-8")
+    static let badSource = Self("badSource", 1, 400, "the name of a file is not valid UTF-8")
     static let badManifest = Self("badManifest", 1, 400, "the manifest cannot be read")
     static let badManifestLine = Self("badManifestLine", 1, 400, "a line of the manifest is malformed")
-    static let noRecipe = Self("noRecipe", 1, 400, "neither the manifest nor `-r` has a recipe for the item")
-    static let badName = Self("badName", 1, 400, "`--name` makes no file name of the item")
-    static let leftOut = Self("leftOut", 1, 400, "a name in a folder that is not read; no item and no failure")
+    static let noRecipe = Self("noRecipe", 1, 400, "the item has no recipe, neither in the manifest nor from `-r`")
+    static let badName = Self("badName", 1, 400, "the item's output name is not a valid file name")
+    static let leftOut = Self("leftOut", 1, 400, "a skipped name in a folder; not an item and not a failure")
     static let outputRefused = Self(
-        "outputRefused", 1, 403, "a worker's `--output` does not hold the place to write to")
+        "outputRefused", 1, 403, "the output is outside every `--output` of the worker")
     static let notSigned = Self(
-        "notSigned", 1, 403, "an entry of a queue is unsigned, or signed with another key or for another batch")
+        "notSigned", 1, 403, "a queue entry is unsigned, or signed with a different key or for a different batch")
     static let outputFailed = Self("outputFailed", 8, 500, "the output cannot be written")
 
     /// The error codes of commands, in addition to the pipeline's error codes.

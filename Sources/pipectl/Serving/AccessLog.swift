@@ -20,7 +20,10 @@ enum AccessLog: String, Sendable, CaseIterable {
         let output = Output(console)
         return RequestLog(
             write: { output.write(line($0)) },
-            reportLost: { console.error("pipectl: \($0) requests are not in the access log: stdout is too slow") })
+            reportLost: {
+                console.error(
+                    "pipectl: \($0) requests are missing from the access log, because standard output is too slow")
+            })
     }
 
     func line(_ entry: RequestLog.Entry) -> String {
@@ -47,7 +50,7 @@ enum AccessLog: String, Sendable, CaseIterable {
                     defer { hasFailed = true }
                     return !hasFailed
                 }
-                if isFirst { console.error("pipectl: the access log: \(error)") }
+                if isFirst { console.error("pipectl: the access log cannot be written: \(error)") }
             }
         }
     }

@@ -10,12 +10,13 @@ enum AccessNotice {
         guard site.signature.keys.isEmpty, !site.signature.allowUnsigned, !site.signature.servesThisMachine else {
             return nil
         }
-        return "serve needs keys for signed URLs, except at loopback addresses such as 127.0.0.1:8080: \(remedy)"
+        return
+            "the server has no keys for signed URLs, so it can listen only on loopback addresses such as 127.0.0.1:8080: \(remedy)"
     }
 
     private static let remedy =
-        "write `NAME: KEY` to a file, KEY from `openssl rand -hex 32`, and set keysFile to it (docs/signing.md); or set "
-        + "allowUnsigned=true to serve everybody who can connect"
+        "write `NAME: KEY` to a file, with a KEY from `openssl rand -hex 32`, and set keysFile to its path (docs/signing.md); or set "
+        + "allowUnsigned=true to serve all clients that can connect"
 
     /// Returns warnings about combinations of settings that allow more than expected.
     ///
@@ -27,33 +28,34 @@ enum AccessNotice {
         let hasSources = !configuration.pipeline.fetch.sources.allow.isEmpty
         var warnings: [String] = []
         if site.playground, !site.openRoutes.contains(.original) {
-            warnings.append("the page at / cannot show originals: `server.routes` closes /original")
+            warnings.append("the page at / cannot show originals, because `server.routes` disables /original")
         }
         if site.signature.allowUnsigned, !site.signature.keys.isEmpty {
             warnings.append(
-                "unsigned URLs are served although there are keys (allowUnsigned): signatures protect nothing")
+                "unsigned URLs are served although there are keys, so signatures do not protect anything (allowUnsigned)"
+            )
         }
         if site.signature.allowUnsigned, !listen.isLoopback, !hasSources {
             warnings.append(
-                "everybody who can connect can have any picture on the internet fetched (allowUnsigned, an address beyond "
-                    + "loopback, no sources.allow)")
+                "every client that can connect can make the server fetch any public picture (allowUnsigned, not only a "
+                    + "loopback address, no sources.allow)")
         }
         if site.signature.allowUnsigned, site.recipes.isRestricted, site.openRoutes != [.variant] {
             warnings.append(
-                "every client that can connect gets originals or their facts, although recipes are restricted "
+                "every client that can connect can get originals or information about them, although recipes are restricted "
                     + "(server.routes)")
         }
         var withoutWatermark = site.recipes
         withoutWatermark.watermark = nil
         if site.signature.allowUnsigned, site.recipes.watermark != nil, !withoutWatermark.isRestricted {
             warnings.append(
-                "everybody who can connect can have pictures without the watermark: steps such as crop and extend move it "
+                "every client that can connect can get pictures without the watermark, because steps such as crop and extend move it "
                     + "(recipes.watermark without recipes.steps, recipes.presetsOnly or recipes.allow)")
         }
         let notice =
             site.signature.servesThisMachine
             ? [
-                "pipectl: there are no keys, so only this machine is served, and not through a proxy; to open it up, "
+                "pipectl: there are no keys, so only direct connections from this machine are served; to serve other clients, "
                     + remedy
             ] : []
         return notice + warnings.map { "pipectl: warning: " + $0 }

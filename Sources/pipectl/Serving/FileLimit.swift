@@ -17,7 +17,7 @@ struct FileLimit {
     private let perConnection: Int
 
     private static var resource: __rlimit_resource_t { .init(RLIMIT_NOFILE.rawValue) }
-    private static let remedy = "raise it: `ulimit -n` (systemd: LimitNOFILE, containers: --ulimit nofile)"
+    private static let remedy = "raise the limit with `ulimit -n` (systemd: LimitNOFILE, containers: --ulimit nofile)"
 
     init(files: Int, for configuration: RunConfiguration) {
         self.files = files
@@ -52,12 +52,12 @@ struct FileLimit {
         guard most >= 4 else {
             throw CommandFailure(
                 .usage,
-                "`ulimit -n` permits \(files) open files, and this server needs \(needed(for: 4)) "
-                    + "or more; \(Self.remedy)")
+                "`ulimit -n` allows only \(files) open files, but this server needs at least "
+                    + "\(needed(for: 4)); \(Self.remedy)")
         }
         configuration.listener.connections = most
         return
-            "pipectl: warning: `ulimit -n` permits \(files) open files, so at most \(most) clients may be connected and "
-            + "not \(wanted) (`server.connections`); \(needed(for: wanted)) files would do; \(Self.remedy)"
+            "pipectl: warning: `ulimit -n` allows only \(files) open files, so at most \(most) clients can connect, "
+            + "not \(wanted) (`server.connections`); that needs \(needed(for: wanted)) files; \(Self.remedy)"
     }
 }

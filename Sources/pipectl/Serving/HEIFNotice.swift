@@ -19,9 +19,9 @@ enum HEIFNotice {
         if isTrusted || !parts.lexicographicallyPrecedes(floor) && !parts.isEmpty { return [found] }
         return [
             found,
-            "pipectl: warning: libheif before \(floor.map(String.init).joined(separator: ".")) lets a picture run code "
-                + "(GHSA-g89c-p67h-r497); render workers confine it. Set heif.trusted=true if your distribution has patched "
-                + "it, or take \(names) out of `decoders`",
+            "pipectl: warning: libheif before \(floor.map(String.init).joined(separator: ".")) has a vulnerability that lets a malicious picture run code "
+                + "(GHSA-g89c-p67h-r497), confined to a render worker. Set heif.trusted=true if your distribution has patched "
+                + "it, or remove \(names) from `decoders`",
         ]
     }
 }

@@ -5,7 +5,8 @@ extension RequestLog {
     static func console(_ console: Console) -> RequestLog {
         RequestLog(
             write: { console.tell(logLine($0)) },
-            reportLost: { console.error("pipectl: \($0) requests were not logged: stderr is too slow") })
+            reportLost: { console.error("pipectl: \($0) requests were not logged, because standard error is too slow") }
+        )
     }
 
     private static func logLine(_ entry: Entry) -> LogLine {

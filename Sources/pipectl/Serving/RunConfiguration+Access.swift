@@ -46,7 +46,9 @@ extension RunConfiguration {
             return !isThere
         }
         if isThere { return }
-        throw RecipeError(expected: "there is no \(kind) `\(name)` in " + (folder ?? "a folder: set `\(kind)s`"))
+        throw RecipeError(
+            expected: "there is no \(kind) `\(name)`"
+                + (folder.map { " in \($0)" } ?? "; set `\(kind)s` to the folder with the \(kind)s"))
     }
 
     /// Fills the site's settings about the recipes that the server renders.
@@ -74,7 +76,7 @@ extension RunConfiguration {
                 for name in recipe.overlayNames { try checkPicture("overlay", name, pipeline.rendering.overlays) }
                 for name in recipe.maskNames { try checkPicture("mask", name, pipeline.rendering.masks) }
                 if !recipe.isOfStepsAlone {
-                    errors.add(given.bad("`\(watermark)` must have steps, and neither an output nor a load option"))
+                    errors.add(given.bad("`\(watermark)` must consist only of steps; remove outputs and load options"))
                 }
             } catch {
                 errors.add(given.bad(error.message(of: watermark)))
@@ -83,13 +85,13 @@ extension RunConfiguration {
         if site.recipes.presetsOnly, presets.isEmpty {
             errors.add(
                 settings.given("recipes.presetsOnly").bad(
-                    "there are no presets, so nothing could be rendered; set `presets`"),
+                    "there are no presets, so the server could not render anything; set `presets`"),
                 following: "recipes.presetsOnly", "presets")
         }
         if site.recipes.refusesOtherSizes, site.recipes.sizes.isEmpty {
             errors.add(
                 settings.given("sizes.strict").bad(
-                    "there are no sizes to be strict about; set `sizes.steps`, for example to true"),
+                    "requires `sizes.steps`; set it to true or to a list of sizes"),
                 following: "sizes.strict", "sizes.steps")
         }
     }

@@ -36,12 +36,12 @@ struct ServerReload: Sendable {
             lines += AccessNotice.warnings(site, configuration).map { ($0, .warning) }
             if !waiting.isEmpty {
                 let names = waiting.joined(separator: ", ")
-                lines.append(("pipectl: changed, but in force after a restart only: \(names)", .warning))
+                lines.append(("pipectl: these changes take effect only after a restart: \(names)", .warning))
             }
             return lines
         } catch {
             let reason = CommandFailure(error)?.message ?? "\(error)"
-            return [("pipectl: not reloaded, the settings in force stay: \(reason)", .error)]
+            return [("pipectl: not reloaded; the previous settings remain in force: \(reason)", .error)]
         }
     }
 }

@@ -24,12 +24,12 @@ extension RunConfiguration {
             }
             let parts = plain.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             guard parts.count == 2 else {
-                bad("expected NAME: KEY, the key as hexadecimal digits")
+                bad("expected NAME: KEY, with the key in hexadecimal digits")
                 continue
             }
             let (name, hex) = (parts[0].trimmingSpace(), parts[1].trimmingSpace())
             guard !all.contains(where: { $0.id == name }) else {
-                bad("the key `\(name)` is there twice")
+                bad("the key `\(name)` is defined twice")
                 continue
             }
             do throws(InvalidSetting) { all.append(try SigningKey(id: name, hex: hex)) } catch { bad(error.message) }
@@ -52,7 +52,7 @@ extension Settings {
         configuration.fillRecipes(of: &site, self, &errors)
         try errors.check()
         guard site.openRoutes.contains(route) else {
-            throw CommandFailure(.usage, "/\(route.rawValue) is closed by these settings (`server.routes`)")
+            throw CommandFailure(.usage, "/\(route.rawValue) is disabled by the setting `server.routes`")
         }
         // If these settings contain no presets, only the server knows them.
         guard let text, !text.contains("@") || !configuration.presets.isEmpty else { return }

@@ -38,10 +38,13 @@ struct StartedServer: Sendable {
             for server in changes.servers { group.addTask { await server.stop(patience: Self.patience) } }
             return await group.reduce(true) { $0 && $1 }
         }
-        if !isFinished, !isQuiet { console.error("pipectl: stopped before every answer was finished") }
+        if !isFinished, !isQuiet {
+            console.error(
+                "pipectl: stopped before all responses were finished, because they took longer than ten seconds")
+        }
         let pipeline = changes.pipeline
         if !(await Patience.waits(Self.patience, for: { await pipeline.shutdown() })), !isQuiet {
-            console.error("pipectl: stopped before everything was stored")
+            console.error("pipectl: stopped before all pending data was stored; it will be fetched and rendered again")
         }
     }
 }

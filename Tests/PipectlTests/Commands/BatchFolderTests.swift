@@ -32,9 +32,10 @@ extension CommandTests {
                 #expect(summary.at("leftOut", name) == .int(count), "\(name): \(ended.text)")
             }
             #expect(
-                ended.errors.contains("left out: 1 hidden (--hidden takes them), 2 of other programs, 1 excluded"),
+                ended.errors.contains(
+                    "skipped: 1 hidden (--hidden includes them), 2 created by other programs, 1 excluded"),
                 "\(ended.errors)")
-            #expect(ended.errors.contains("2 links were left out; --follow-links follows links"), "\(ended.errors)")
+            #expect(ended.errors.contains("2 links were skipped; --follow-links includes them"), "\(ended.errors)")
             let lines = (site.folder.text("report.jsonl") ?? "").split(separator: "\n").map { SettingValue.parsed($0) }
             let leftOut = lines.filter { $0["outcome"] == .string("leftOut") }
             #expect(leftOut.count == 6 && lines.count == 7)
@@ -58,11 +59,11 @@ extension CommandTests {
             let ended = try await site.run(words)
             #expect(
                 ended.exit == 0 && ended.errors.contains("3 links were left out; --follow-links"), "\(ended.errors)")
-            #expect(ended.errors.contains("nothing to do: all that was found is left out"))
+            #expect(ended.errors.contains("nothing to do: every name found in the sources was skipped"))
             #expect(try await site.run(words + ["--follow-links"]).exit == 0)
             #expect(site.folder.names("out") == ["1.jpg", "2.jpg", "3.jpg"])
             let empty = try await site.run(words + ["--exclude", ""])
-            #expect(empty.exit == 2 && empty.errors.contains("--exclude needs a pattern"), "\(empty.errors)")
+            #expect(empty.exit == 2 && empty.errors.contains("--exclude requires a pattern"), "\(empty.errors)")
         }
 
         @Test func `an excluded file is not overwritten`() async throws {

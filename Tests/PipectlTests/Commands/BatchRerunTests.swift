@@ -31,7 +31,7 @@ extension CommandTests {
             #expect(second.exit == 0 && listed["orphans"] == .list(orphans), "\(second.text)")
             #expect(
                 second.errors.contains(
-                    "outputs that have lost their sources: 2; --prune removes them\n    out/b.webp\n"))
+                    "outputs whose sources no longer exist: 2; --prune removes them\n    out/b.webp\n"))
             #expect(site.folder.bytes("out/b.webp") != nil)
             // A run with other inputs does not consider these sources.
             try copy("other/f.jpg")
@@ -40,7 +40,8 @@ extension CommandTests {
             let (third, removed) = try await run(["--prune"])
             #expect(third.exit == 0 && removed["pruned"] == .list(orphans), "\(third.errors)")
             #expect(
-                third.errors.contains("removed 2 that have lost their sources\n    out/b.webp\n"), "\(third.errors)")
+                third.errors.contains("outputs removed because their sources no longer exist: 2\n    out/b.webp\n"),
+                "\(third.errors)")
             #expect(site.folder.names("out") == ["a.webp", "f.jpg", "own.webp", "x"])
             #expect(site.folder.text("out/x/d.webp") == "changed" && site.folder.text("out/own.webp") == "mine")
             let (fourth, rest) = try await run(["--prune"])
@@ -113,7 +114,8 @@ extension CommandTests {
             _ = try await run()
             unlink(site.folder("in/b.jpg"))
             let (ended, summary) = try await run(["missing/*.jpg", "--prune"])
-            #expect(summary["pruned"] == .list([]) && ended.errors.contains("no output was removed"), "\(ended.errors)")
+            #expect(
+                summary["pruned"] == .list([]) && ended.errors.contains("--prune removed nothing"), "\(ended.errors)")
             unlink(site.folder("in/a.jpg"))
             #expect(try await run(["--prune"]).1["pruned"] == .list([]))
             #expect(site.folder.names("out") == ["a.webp", "b.webp"])

@@ -90,12 +90,13 @@ extension CommandTests {
 
         @Test(arguments: [
             (["--srcset", "320,x"], "--srcset: expected"), (["--srcset", "0"], "--srcset: expected"),
-            (["--srcset", "9000"], "--srcset: expected"), (["--srcset", "320", "-r", "webp"], "either --srcset or -r"),
-            (["-r", "webp", "--formats", "avif"], "--formats needs --srcset"),
-            (["-r", "webp", "--url-prefix", "/"], "--url-prefix needs --manifest"),
+            (["--srcset", "9000"], "--srcset: expected"),
+            (["--srcset", "320", "-r", "webp"], "--srcset and -r cannot be combined"),
+            (["-r", "webp", "--formats", "avif"], "--formats requires --srcset"),
+            (["-r", "webp", "--url-prefix", "/"], "--url-prefix requires --manifest"),
             (["--srcset", "320", "--formats", "webq"], "webq"),
-            (["--srcset", "320", "--formats", "webp,webp:50"], "each format once"),
-            (["--srcset", "320", "--formats", "thumbnail:20x,webp"], "each format once, not `thumbnail:20x`"),
+            (["--srcset", "320", "--formats", "webp,webp:50"], "each format at most once"),
+            (["--srcset", "320", "--formats", "thumbnail:20x,webp"], "each format at most once, not `thumbnail:20x`"),
             (["--srcset", "320", "--manifest", "-"], "the name of a file"),
             (["--srcset", "320", "--manifest", "m.json", "--url-prefix", "/a b/"], "--url-prefix"),
             (["--srcset", "320", "--manifest", "m.json", "--queue", "redis://127.0.0.1:1"], "--manifest"),

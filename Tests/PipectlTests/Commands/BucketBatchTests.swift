@@ -175,7 +175,8 @@ extension CommandTests {
             #expect(summary["written"] == .int(2), "\(ended.errors)")
             #expect(bench.folder.names("out") == ["1.png", "b.png"])
             let (empty, _) = try await bench.run("s3://photos/none/", "-r", "png", "-o", "out")
-            #expect(empty.exit == 0 && empty.errors.contains("s3://photos/none/ holds no objects"), "\(empty.errors)")
+            #expect(
+                empty.exit == 0 && empty.errors.contains("s3://photos/none/ contains no objects"), "\(empty.errors)")
             let (missing, _) = try await bench.run("s3://photos/a/", "-r", "png", "-o", "s3://nowhere/x")
             #expect(
                 missing.exit == 8 && missing.errors.contains("the bucket `nowhere` does not exist"), "\(missing.errors)"

@@ -35,7 +35,8 @@ extension CommandTests {
             let empty = site.folder("empty")
             mkdir(empty, 0o755)
             for (path, words) in [
-                (home(), "holds other files"), (empty, "which is empty"), (site.folder("none"), "there is no cache at"),
+                (home(), "contains other files"), (empty, "the folder is empty"),
+                (site.folder("none"), "there is no cache at"),
             ] {
                 let before = try await tree(site.folder(""))
                 for command in Self.looking {

@@ -22,7 +22,7 @@ extension CommandTests {
         @Test func `what works, lacks and fails is told, and the exit code says which`() async throws {
             let trusting = ["--set", "heif.trusted=true"]
             let (exit, all) = try await findings(trusting)
-            for subject in ["kernel", "machine", "libraries", "worker locks", "formats", "cache folder", "libcurl"] {
+            for subject in ["kernel", "machine", "libraries", "worker sandbox", "formats", "cache folder", "libcurl"] {
                 #expect(!Self.find(subject, all).isEmpty, "\(subject)")
             }
             let lacks = all.contains { $0["state"] == .string("lacks") }
@@ -32,7 +32,7 @@ extension CommandTests {
                 #expect(finding["cost"] != nil && finding["remedy"] != nil, "\(finding.json)")
             }
             let inProcess = try await findings(trusting + ["--set", "render.isolation=inProcess"])
-            let lock = try #require(Self.find("worker locks", inProcess.all).first)
+            let lock = try #require(Self.find("worker sandbox", inProcess.all).first)
             #expect(inProcess.exit == 1 && lock["state"] == .string("lacks") && lock["remedy"] != nil)
         }
 
@@ -109,7 +109,7 @@ extension CommandTests {
             site.folder.write("no folder", to: "file")
             let ended = try await site.plain(["doctor", "--cache", site.folder("file")])
             #expect(ended.exit == 7 && ended.text.contains("fails  cache folder:"), "\(ended.text)")
-            #expect(ended.text.contains("costs: ") && ended.text.contains("helps: --cache DIR"))
+            #expect(ended.text.contains("effect: ") && ended.text.contains("fix: set --cache DIR"))
         }
 
         @Test func `without libvips it says so and what helps`() async throws {
@@ -170,7 +170,7 @@ extension CommandTests {
                     ["--set", "listen=0.0.0.0:\(port)"], ["--set", "listen=127.0.0.1:\(port)", "--ready"],
                 ] {
                     let ended = try await site.plain(["health", "--seconds", "60"] + arguments)
-                    #expect(ended.exit == 0 && ended.errors.contains("answers 200"), "\(arguments): \(ended.errors)")
+                    #expect(ended.exit == 0 && ended.errors.contains("answered 200"), "\(arguments): \(ended.errors)")
                 }
                 #expect(try await site.plain(["health", "-q", "--set", "listen=[::]:\(port)"]).errors.isEmpty)
                 let other = try await site.plain(["health", "http://127.0.0.1:\(port)/nothing"])

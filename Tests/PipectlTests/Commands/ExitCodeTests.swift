@@ -54,11 +54,11 @@ extension CommandTests {
             let setting = try await site.run(["get", picture, "-o", "a.jpg", "--set", "fetch.slot=3"])
             #expect(setting.errors.contains("fetch.slots"))
             let stdin = try await site.run(["get", "-", "-o", "a.jpg"])
-            #expect(stdin.errors.contains("cannot be read from stdin"))
+            #expect(stdin.errors.contains("cannot be read from standard input"))
             let memory = try await site.run(["get", picture, "-o", "a.jpg", "--set", "limits.workerMemory=1"])
             #expect(memory.errors.contains("limits.workerMemory is 1 bytes") && memory.errors.contains("64 MiB"))
             let stray = try await site.run(["get", picture, "-thumbnail:20", "-o", "a.jpg"])
-            #expect(stray.errors.contains("`-thumbnail:20` is not an option; a recipe follows -r: `-r thumbnail:20`"))
+            #expect(stray.errors.contains("`-thumbnail:20` is not an option; to give a recipe, use `-r thumbnail:20`"))
             #expect(try await site.plain(["get", "-qh"]).text.contains("OVERVIEW"))
         }
 

@@ -98,7 +98,7 @@ extension CommandTests {
                 ("file:///a%00b", 2, "only http and https"),
                 ("example.org/a.jpg", 4, "did you mean https://example.org/a.jpg?"),
                 ("img.example.org:8080/a/b.png?c", 4, "did you mean https://img.example.org:8080/a/b.png?c?"),
-                (site.folder(""), 4, "it is a folder; `pipectl batch"),
+                (site.folder(""), 4, "it is a folder; to render all pictures in it, use `pipectl batch"),
             ] {
                 for command in [["get", source, "-r", "thumbnail:20", "-o", "b.png"], ["info", source]] {
                     let ended = try await site.run(command)

@@ -88,7 +88,7 @@ extension CommandTests {
             defer { long.stop() }
             let other = ScratchFolder()
             let cut = try await Self.batch(long, other).end
-            #expect(cut.exit == 1 && cut.errors.contains("1,024 bytes"), "\(cut.errors)")
+            #expect(cut.exit == 1 && cut.errors.contains("the maximum is 1,024"), "\(cut.errors)")
             #expect(Self.lines(other).filter { $0.written == true }.count == 1)
         }
 

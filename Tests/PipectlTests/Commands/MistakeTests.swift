@@ -13,16 +13,16 @@ extension CommandTests {
 
         static let usage: [(words: [String], error: String)] = [
             (["get", "a.jpg", "-r", "300", "-o", "b.jpg"], "did you mean `thumbnail:300`?"),
-            (["get", "a.jpg", "thumbnail:30", "-o", "b.jpg"], "a recipe follows -r: `-r thumbnail:30`"),
+            (["get", "a.jpg", "thumbnail:30", "-o", "b.jpg"], "to give a recipe, use `-r thumbnail:30`"),
             (["get", "a.jpg", "--width", "320"], "write `-r thumbnail:320`"),
             (["batch", "a.jpg", "--size=320", "-o", "b"], "write `-r thumbnail:320`"),
-            (["batch", "a", "--recursive", "-r", "circle", "-o", "b"], "folders are read with all folders in them"),
+            (["batch", "a", "--recursive", "-r", "circle", "-o", "b"], "folders are always read recursively"),
             (["serve", "--port", "9000"], "unknown option `--port`; write `--listen 127.0.0.1:9000`"),
             (["serve", "-p"], "write `--listen 127.0.0.1:8080`"),
             (["serve", "--host", "0.0.0.0"], "write `--listen 0.0.0.0:8080`"),
-            (["serve", "nothere"], "pipectl: there is no folder nothere; write `pipectl serve FOLDER`"),
-            (["serve", "9000"], "for a port write `--listen 127.0.0.1:9000`"),
-            (["serve", "c.yaml"], "for settings write `--config c.yaml`"),
+            (["serve", "nothere"], "pipectl: the folder nothere does not exist; use `pipectl serve FOLDER`"),
+            (["serve", "9000"], "to set the port, use `--listen 127.0.0.1:9000`"),
+            (["serve", "c.yaml"], "for a settings file, use `--config c.yaml`"),
             (["recipe", "thumbnail:300x200^"], "did you mean `thumbnail:300x200:fill`?"),
             (["batch", "a.jpg", "-o", "out", "--sizes", "320,640"], "write `--srcset 320,640`"),
             (["resize", "a.jpg"], "did you mean `pipectl get a.jpg -r thumbnail:300 -o small.jpg`?"),
@@ -35,7 +35,7 @@ extension CommandTests {
             (["ls"], "did you mean `pipectl cache list`?"), (["sharpen"], "`sharpen` is not a command; see --help"),
             (["sign", "thumbnail:300", "a.jpg"], "did you mean `pipectl sign variant thumbnail:300 a.jpg`?"),
             (["sign", "https://a.test/a"], "did you mean `pipectl sign original https://a.test/a`?"),
-            (["cache", "clear", "--all"], "unknown option `--all`; `cache clear` removes everything"),
+            (["cache", "clear", "--all"], "unknown option `--all`; to remove everything, use `pipectl cache clear`"),
             (["cache", "purg", "a.jpg"], "did you mean `pipectl cache purge a.jpg`?"),
         ]
 
@@ -58,7 +58,7 @@ extension CommandTests {
         }
 
         @Test func `a folder that is missing is named with the command that makes it`() async throws {
-            let make = "there is no folder new/folder; `mkdir -p new/folder` makes it"
+            let make = "the folder new/folder does not exist; create it with `mkdir -p new/folder`"
             let flags = ["-r", "thumbnail:20", "-o"]
             let get = try await site.run(["get", picture] + flags + ["new/folder/a.jpg"])
             #expect(get.exit == 8 && get.errors.contains(make), "\(get.errors)")

@@ -51,11 +51,13 @@ extension CommandTests {
             let words = ["sign", "original", "https://a.test/b.jpg", "--set"]
             #expect(try await site.plain(words + ["keysFile=\(one)"]).text.hasPrefix("/original/web."))
             for (more, message) in [
-                (["keysFile=\(two)"], "--key is needed: there are `a`, `b`"),
-                (["keysFile=\(two)", "--key", "c"], "no key `c`"), (["quiet=1"], "unknown setting"),
-                (["retries=0"], "there are no keys"), (["keysFile=\(one)", "--expires", "1x"], "90s, 15m, 1h or 7d"),
+                (["keysFile=\(two)"], "several keys are configured; choose one of `a`, `b` with --key"),
+                (["keysFile=\(two)", "--key", "c"], "the key `c` is not configured; choose one of"),
+                (["quiet=1"], "unknown setting"),
+                (["retries=0"], "no signing key is configured"),
+                (["keysFile=\(one)", "--expires", "1x"], "90s, 15m, 1h or 7d"),
                 (["keysFile=\(one)", "--expires", "3600"], "3600s"),
-                (["keysFile=\(one)", "--expires", "0s"], "has passed"),
+                (["keysFile=\(one)", "--expires", "0s"], "is in the past"),
             ] {
                 let ended = try await site.plain(words + more)
                 #expect(ended.exit == 2 && ended.errors.contains(message) && ended.text.isEmpty, "\(ended.errors)")

@@ -78,7 +78,9 @@ extension CommandTests {
                 #expect(summary["items"] == .int(count) && summary[run == 0 ? "written" : "unchanged"] == .int(count))
                 // Those in `zz` are there by the time the first run reads that folder, or not yet.
                 if run > 0 {
-                    #expect(summary["ownOutputs"] == .int(count) && ended.errors.contains("own outputs left out"))
+                    #expect(
+                        summary["ownOutputs"] == .int(count) && ended.errors.contains("outputs of earlier runs skipped")
+                    )
                 }
                 found.append(site.folder.names("d") + site.folder.names("d/zz"))
             }
@@ -97,7 +99,7 @@ extension CommandTests {
             #expect(site.folder.bytes("d/grey.jpg") == originals[0] && site.folder.names("d").count == 2)
             unlink(site.folder("d/grey.jpg"))
             let alone = try await site.run(words)
-            #expect(alone.exit == 0 && alone.errors.contains("all that was found are outputs"), "\(alone.errors)")
+            #expect(alone.exit == 0 && alone.errors.contains("the sources contain only outputs"), "\(alone.errors)")
         }
 
         @Test func `an original that its recipe leaves as it is stays a source`() async throws {
@@ -167,10 +169,11 @@ extension CommandTests {
         @Test func `get says when a file's name promises another format`() async throws {
             let source = Samples.original("grey.jpg")
             let odd = try await site.run(["get", source, "-r", "thumbnail:20,png", "-o", "x.jpeg"])
-            #expect(odd.exit == 0 && odd.errors.contains("x.jpeg holds png"), "\(odd.errors)")
+            #expect(odd.exit == 0 && odd.errors.contains("x.jpeg contains png"), "\(odd.errors)")
             for name in ["x.heic", "x.bmp"] {
                 let foreign = try await site.run(["get", source, "-r", "thumbnail:20", "-o", name])
-                let note = "\(name) holds jpeg; the format of \(name.dropFirst()) files is not written\n"
+                let note =
+                    "\(name) contains jpeg; \(name.dropFirst(2)) files cannot be written; see `pipectl recipes` for the outputs\n"
                 #expect(foreign.exit == 0 && foreign.errors.hasSuffix(note), "\(foreign.errors)")
             }
             let usual = try await site.run(["get", source, "-r", "thumbnail:20", "-o", "x.JPEG"])

@@ -347,7 +347,8 @@ extension CommandTests {
             let failed = Self.lines(folder).filter { $0.outcome == .failed }
             #expect(failed.map(\.error?.code) == [.abandoned] && failed[0].recipe == "thumbnail:20x20")
             #expect(
-                failed[0].source.hasPrefix(Self.originals) && ended.errors.contains("no worker finished it in 2 tries"))
+                failed[0].source.hasPrefix(Self.originals)
+                    && ended.errors.contains("no worker finished the item in 2 attempts"))
             worker.close()
         }
 
@@ -423,7 +424,7 @@ extension CommandTests {
             _ = await first.end
             let other = try await ChildProgram.run(
                 Self.words(redis, folder, [Self.originals + "/grey.jpg"], ["--attach", id]), folder: folder.path)
-            #expect(other.exit == 2 && other.errors.contains("has other inputs"), "\(other.errors)")
+            #expect(other.exit == 2 && other.errors.contains("with different sources or options"), "\(other.errors)")
             let real = try Self.worker(redis, folder, "one", ["--batch", id])
             let ended = try await ChildProgram.run(
                 Self.words(redis, folder, [Self.originals], ["--attach", id]), folder: folder.path)
@@ -464,10 +465,10 @@ extension CommandTests {
         @Test(arguments: [
             (["--queue", "http://a.test"], "redis://"), (["--queue", "redis://:p/w@a.test"], "password"),
             (["--queue", "redis://127.0.0.1:1", "--name", "{stem}.png"], "{index}"),
-            (["--queue", "redis://127.0.0.1:1", "--name", "{stem}{index}.png"], "apart from"),
+            (["--queue", "redis://127.0.0.1:1", "--name", "{stem}{index}.png"], "not next to a digit"),
             (["--queue", "redis://127.0.0.1:1", "--gallery", "g.html"], "--gallery"),
             (["--queue", "redis://127.0.0.1:1", "--attach", "12"], "16 hexadecimal"), (["--attach", "12"], "--queue"),
-            (["--queue", "redis://127.0.0.1:1", "--tries", "0"], "1 to 1000"),
+            (["--queue", "redis://127.0.0.1:1", "--tries", "0"], "between 1 and 1000"),
         ]) func `what cannot be queued is a usage error`(_ words: [String], _ says: String) async throws {
             let folder = ScratchFolder()
             let ended = try await ChildProgram.run(

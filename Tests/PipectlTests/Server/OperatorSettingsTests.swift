@@ -136,9 +136,9 @@ extension CommandTests {
             ("server.mountPoint=images", "begins with a slash"), ("server.mountPoint=/images/", "ends without one"),
             ("recipes.watermark=overlay:logo", "no overlay `logo`"), ("server.fallbackStatus=304", "the status 200"),
             ("adminToken=replace-this-with-openssl-rand", "the text of an example"),
-            ("recipes.watermark=circle,png", "neither an output"), ("recipes.watermark=none", "recipe `none`"),
+            ("recipes.watermark=circle,png", "consist only of steps"), ("recipes.watermark=none", "recipe `none`"),
             ("defaultBase=photos", "no base URL is called `photos`"), ("outputs=circle", "not an output"),
-            ("fetch.userAgent=", "the value of a field"), ("server.fallbackStatus=100", "server.fallbackStatus"),
+            ("fetch.userAgent=", "a valid field value"), ("server.fallbackStatus=100", "server.fallbackStatus"),
         ])
         func `what cannot be done ends the start and is named`(_ setting: String, _ words: String) async throws {
             let ended = try await CommandSite().plain(["serve", "--listen", "127.0.0.1:0", "--set", setting])

@@ -23,7 +23,8 @@ extension CommandTests {
                 limited + ["--listen", "127.0.0.1:0", "--cache", folder("cache")], program: "sh", folder: folder.path,
                 seconds: 20)
             let ended = await child.end
-            #expect(ended.exit == 2 && ended.errors.contains("`ulimit -n` permits 64 open files"), "\(ended.errors)")
+            #expect(
+                ended.exit == 2 && ended.errors.contains("`ulimit -n` allows only 64 open files"), "\(ended.errors)")
         }
 
         @Test(.enabled(if: most > 4096, "needs more files than the server has"), arguments: [128, 256, 1024])

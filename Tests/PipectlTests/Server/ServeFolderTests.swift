@@ -198,7 +198,7 @@ extension CommandTests {
         @Test func `a folder that is not there is an error at the start`() async throws {
             let folder = ScratchFolder()
             for (arguments, words) in [
-                ([folder("none")], "there is no folder \(folder("none")); write `pipectl serve FOLDER`"),
+                ([folder("none")], "the folder \(folder("none")) does not exist; use `pipectl serve FOLDER`"),
                 (
                     ["--set", #"baseURLs={"a":"file://\#(folder("none"))"}"#],
                     "`baseURLs`: `a`: \(folder("none")): No such file or directory"

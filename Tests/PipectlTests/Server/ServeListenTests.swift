@@ -34,7 +34,7 @@ extension CommandTests {
             #expect(try await Self.curl(ask) == "ok\n")
             for arguments in [["unix:" + path], ["--set", "listen=unix:" + path], ["unix:" + path, "--ready"]] {
                 let health = try await ChildProgram.run(["health"] + arguments, folder: folder.path)
-                #expect(health.exit == 0 && health.errors.contains("unix:\(path) answers 200"), "\(health.errors)")
+                #expect(health.exit == 0 && health.errors.contains("unix:\(path) answered 200"), "\(health.errors)")
             }
 
             let second = try await ChildProgram.run(arguments, folder: folder.path)

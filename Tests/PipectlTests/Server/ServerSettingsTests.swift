@@ -41,7 +41,7 @@ import Variants
         (["recipes.presetsOnly=true"], "there are no presets"),
         (["recipes.steps=thumbnial"], "did you mean `thumbnail`"),
         (["recipes.suffixes=dpr:2,wepb"], "did you mean `webp`"), (["recipes.suffixes=dpr"], "dpr"),
-        (["sizes.strict=true"], "set `sizes.steps`"), (["sizes.steps=[0]"], "sizes.steps"),
+        (["sizes.strict=true"], "requires `sizes.steps`"), (["sizes.steps=[0]"], "sizes.steps"),
         (["sizes.steps=[]"], "sizes.steps"), ([#"baseURLs={"http":"https://a.test"}"#], "cannot name a base URL"),
         ([#"baseURLs={"a":"https://u:geheim@a.test"}"#], "without credentials"),
         ([#"baseURLs={"a":"ftp://a.test"}"#], "`a` is not an http, https, s3 or file URL"),
@@ -91,7 +91,7 @@ import Variants
         let empty = folder.write("# none\n", to: "k")
         for closed in ["listen=0.0.0.0:80", "listen=unix:/s", "allowUnsigned=false", "keysFile=\(empty)", "keys={}"] {
             let refused = try #require(throws: SettingErrors.self) { try Settings(assignments: [closed]).serving() }
-            #expect(refused.lines.count == 1 && refused.description.hasPrefix("serve needs keys"), "\(closed)")
+            #expect(refused.lines.count == 1 && refused.description.hasPrefix("the server has no keys"), "\(closed)")
         }
         func warnings(_ assignments: [String]) throws -> [String] {
             let (configuration, site) = try read(assignments)
@@ -99,7 +99,7 @@ import Variants
         }
         let (bare, site) = try Settings().serving()
         let told = AccessNotice.warnings(site, bare)
-        #expect(told.map { $0.contains("only this machine is served") } == [true])
+        #expect(told.map { $0.contains("only direct connections from this machine") } == [true])
         let key = #"keys={"a":"00112233445566778899aabbccddeeff"}"#
         #expect(try warnings([key, "listen=0.0.0.0:80"]).isEmpty && warnings(["allowUnsigned=true"]).isEmpty)
         #expect(try warnings([key, "allowUnsigned=true"]).count == 1)

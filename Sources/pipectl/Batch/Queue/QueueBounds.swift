@@ -23,8 +23,8 @@ struct QueueBounds: Sendable {
                 guard takesHTTP || text.utf8.starts(with: "s3://".utf8), let pattern = try? HostPattern(text) else {
                     throw CommandFailure(
                         .usage,
-                        "\(option): `\(SourceURL.redacting(text))` is neither a folder nor "
-                            + (takesHTTP ? "https://HOST/PATH nor s3://BUCKET/PREFIX" : "s3://BUCKET/PREFIX"))
+                        "\(option): `\(SourceURL.redacting(text))` is not a folder, "
+                            + (takesHTTP ? "https://HOST/PATH or s3://BUCKET/PREFIX" : "or s3://BUCKET/PREFIX"))
                 }
                 urls.append(pattern)
             }
@@ -61,7 +61,9 @@ struct QueueBounds: Sendable {
         }
         return BatchFailure(
             code: .sourceRefused,
-            message: "\(SourceURL.redacting(text)): none of this worker's `--sources` holds it")
+            message:
+                "\(SourceURL.redacting(text)): outside every `--sources` of this worker; start the worker with a `--sources` that contains it"
+        )
     }
 
     /// Returns the folder on this machine that contains an output folder, or nil if the output folder is in a bucket.
@@ -74,6 +76,9 @@ struct QueueBounds: Sendable {
             return folder
         }
         throw BatchFailure(
-            code: .outputRefused, message: "\(SourceURL.redacting(output)): none of this worker's `--output` holds it")
+            code: .outputRefused,
+            message:
+                "\(SourceURL.redacting(output)): outside every `--output` of this worker; start the worker with an `--output` that contains it"
+        )
     }
 }

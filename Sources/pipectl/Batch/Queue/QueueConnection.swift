@@ -17,11 +17,12 @@ enum QueueConnection {
         guard var url = named ?? known.first else {
             throw CommandFailure(
                 .usage,
-                "name the Redis server: --queue redis://HOST, or the setting `queue` (PIPECTL_QUEUE) or `fleet.redis`")
+                "no Redis server is configured; use --queue redis://HOST, or set `queue` (PIPECTL_QUEUE) or `fleet.redis`"
+            )
         }
         if named?.password != nil, !isQuiet {
             Console.error(
-                "pipectl: every user of this machine can read the password in --queue; set PIPECTL_QUEUE instead",
+                "pipectl: other users of this machine can see the password in --queue; set PIPECTL_QUEUE instead",
                 .warning)
         }
         for other in known { url.takeCredentials(of: other) }
@@ -40,7 +41,7 @@ enum QueueConnection {
     static func batch(_ text: String, of option: String) throws(CommandFailure) -> BatchID {
         guard let id = BatchID(text) else {
             throw CommandFailure(
-                .usage, "\(option): `\(text)` is not the ID of a batch, which has 16 hexadecimal digits")
+                .usage, "\(option): `\(text)` is not a batch ID, which consists of 16 hexadecimal digits")
         }
         return id
     }
@@ -61,7 +62,7 @@ enum QueueConnection {
                 else { throw failure(error) }
                 if Interruption.isRequested { return nil }
                 if !hasTold {
-                    Console.error("pipectl: the queue does not answer, and is asked again: \(cause)", .warning)
+                    Console.error("pipectl: the queue is not responding; retrying: \(cause)", .warning)
                 }
                 hasTold = true
                 try? await Task.sleep(for: .seconds(min(max(seconds, 0.05), 1)))

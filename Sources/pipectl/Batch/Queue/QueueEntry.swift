@@ -96,8 +96,8 @@ struct QueueOptions: Sendable, Hashable {
             if neighbours.allSatisfy({ $0.map { !"0123456789{}".contains($0) } ?? true }) { return nil }
         }
         return """
-            --name needs {key} with --queue, or {index} apart from digits and other placeholders: several workers write at \
-            once, and none knows the others' names
+            with --queue, --name must contain {key}, or an {index} that is not next to a digit or another placeholder: workers write \
+            at the same time and do not know each other's file names
             """
     }
 }
@@ -121,5 +121,5 @@ extension CachePolicy: JSONMember {}
 
 extension PipelineError.Code {
     static let abandoned = Self(
-        "abandoned", 1, 500, "no worker of a queue finished the item in as many tries as allowed")
+        "abandoned", 1, 500, "no worker finished the item within the allowed number of attempts")
 }

@@ -52,7 +52,8 @@ struct QueueTrust: Sendable {
         return BatchFailure(
             code: .notSigned,
             message: QueueKey.parts(payload).signature.isEmpty
-                ? "the entry is not signed; set PIPECTL_QUEUE_KEY for `pipectl batch --queue`"
-                : "the entry's signature is not that of this worker's key (PIPECTL_QUEUE_KEY) for this batch")
+                ? "the entry is not signed; set PIPECTL_QUEUE_KEY when running `pipectl batch --queue`"
+                : "the entry's signature does not match this batch and this worker's key; use the same PIPECTL_QUEUE_KEY for both"
+        )
     }
 }

@@ -112,10 +112,12 @@ struct QueueSubmission {
             QueueOptions.refusal(ofTemplate: name) != nil
         {
             return BatchFailure(
-                code: .badName, message: "the name `\(name)` is given to several outputs; add {index} or {key} to it")
+                code: .badName, message: "several outputs would have the name `\(name)`; add {index} or {key} to it")
         }
         if bytes > BatchTerms.maxBytes {
-            return BatchFailure(code: .badManifestLine, message: "source, name and recipes are longer than 64 KiB")
+            return BatchFailure(
+                code: .badManifestLine,
+                message: "source, name and recipes exceed the limit of 64 KiB; use fewer recipes per entry")
         }
         return nil
     }
@@ -128,9 +130,13 @@ struct QueueSubmission {
             }
             let known = lines.compactMap(\.self)
             if known.count == lines.count, !known.isEmpty { return known }
-            return [failed(result, "a worker of another version wrote its result")]
+            return [
+                failed(
+                    result, "the result was written by a worker of a different version; use the same version everywhere"
+                )
+            ]
         }
-        let message = "no worker finished it in \(Readable.count(result.attempt, "try", "tries"))"
+        let message = "no worker finished the item in \(Readable.count(result.attempt, "attempt", "attempts"))"
         let entry = QueueEntry(payload: result.payload)
         return entry?.failed(BatchFailure(code: .abandoned, message: message)) ?? [failed(result, message)]
     }

@@ -130,8 +130,9 @@ struct QueueWorker: Sendable {
     private static func tooLong(_ entry: QueueEntry, _ bytes: Int) -> [UInt8] {
         let failure = BatchFailure(
             code: .outputFailed,
-            message: "the outputs are written, but their report has \(bytes) bytes, more than the queue takes; give a "
-                + "source with so long a name fewer recipes")
+            message:
+                "the outputs were written, but their report of \(bytes) bytes exceeds the limit of the queue; use fewer recipes "
+                + "for a source with a name this long")
         let line = ItemJSON(source: String(entry.source.source.prefix(1_000)), recipe: "", error: failure)
         return Array(line.line.utf8)
     }
@@ -163,7 +164,8 @@ struct QueueWorker: Sendable {
             return entry.failed(error)
         }
         guard folder != nil || pipeline.buckets != nil else {
-            return entry.failed(BatchFailure(code: .outputRefused, message: "this worker has no object store"))
+            return entry.failed(
+                BatchFailure(code: .outputRefused, message: "this worker cannot write to a bucket; set `s3`"))
         }
         let renderer = PipelineBatch(pipeline: pipeline, policy: queued.policy, outputs: nil)
         let outcomes = await withTaskGroup(of: (Int, BatchOutcome).self) { group in

@@ -4,7 +4,7 @@ import PipelineSupport
 
 struct CacheClear: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "clear", abstract: "Remove everything from the disk tiers; hit and miss counters are kept.")
+        commandName: "clear", abstract: "Remove all entries from the disk tiers, but keep the hit and miss counters.")
 
     @Flag(help: "One JSON object.")
     var json = false

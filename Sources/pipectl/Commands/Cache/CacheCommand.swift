@@ -16,7 +16,7 @@ struct CacheCommand: AsyncParsableCommand {
               pipectl cache trim --unused-for 30d
               pipectl cache verify --repair
 
-            Servers and batches may keep running meanwhile. docs/cache.md documents every member that --json prints.
+            Servers and batches can keep running. docs/cache.md documents the members of the JSON output.
             """,
         subcommands: [
             CacheStats.self, CacheList.self, CacheInspect.self, CacheTrim.self, CachePurge.self, CacheClear.self,
@@ -45,11 +45,11 @@ extension CommonOptions {
         // If the path is not a folder, opening the store fails with a more precise error.
         case .cache, .notAFolder: return folder
         case .missing: problem = "there is no cache at \(folder)"
-        case .empty: problem = "there is no cache at \(folder), which is empty"
+        case .empty: problem = "there is no cache at \(folder): the folder is empty"
         case .unfinished: problem = "there is no cache at \(folder): its creation was interrupted"
         case .foreign(let name):
-            problem = "there is no cache at \(folder), which holds other files, such as `\(name.prefix(80))`"
+            problem = "there is no cache at \(folder): the folder contains other files, such as `\(name.prefix(80))`"
         }
-        throw CommandFailure(.usage, problem + "; name the cache's folder with --cache")
+        throw CommandFailure(.usage, problem + "; use --cache to name the cache folder")
     }
 }

@@ -7,12 +7,12 @@ struct CacheInspect: ParsableCommand {
         commandName: "inspect",
         abstract: "Show the stored entries of a source, a key or a digest (a prefix of a key or digest is enough).",
         discussion: """
-            A source shows its records, with the fields as the origin sent them, and all its variants; a key or a digest shows \
-            the variants it names and the records of their originals. If nothing is found, the exit code is 4.
+            For a source, shows its records with the header fields that the origin sent, and all its variants. For a key or a \
+            digest, shows the matching variants and the records of their originals. If nothing is found, the exit code is 4.
             """)
 
     @Argument(
-        help: ArgumentHelp("A source as `get` takes it, or at least four digits of a key or digest.", valueName: "key"))
+        help: ArgumentHelp("A source as for `get`, or at least four digits of a key or digest.", valueName: "key"))
     var key: String
     @Flag(help: "JSON Lines, one object per entry.")
     var json = false
@@ -29,7 +29,7 @@ struct CacheInspect: ParsableCommand {
         guard !found.isEmpty else {
             throw CommandFailure(
                 .fetchFailed,
-                "nothing is stored under `\(SourceURL.redacting(key))`; `pipectl cache list` shows all entries")
+                "nothing is stored under `\(SourceURL.redacting(key))`; use `pipectl cache list` to list all entries")
         }
         let now = Double(time(nil))
         for entry in found.originals.map(ListedEntry.original) + found.variants.map(ListedEntry.variant) {

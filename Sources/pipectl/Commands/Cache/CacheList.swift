@@ -24,7 +24,8 @@ struct CacheList: ParsableCommand {
     @OptionGroup var sources: SourceOptions
     @Option(
         help: ArgumentHelp(
-            "List only variants with a canonical recipe that matches; same patterns as --source.", valueName: "pattern")
+            "List only variants whose canonical recipe matches this pattern; same syntax as --source.",
+            valueName: "pattern")
     )
     var recipe: String?
     @Option(help: ArgumentHelp("List at most this many entries.", valueName: "count"))
@@ -34,9 +35,9 @@ struct CacheList: ParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func validate() throws {
-        if let limit, limit < 0 { throw ValidationError("--limit takes a count, not \(limit)") }
+        if let limit, limit < 0 { throw ValidationError("--limit must be 0 or greater, not \(limit)") }
         if tier == .originals, recipe != nil {
-            throw ValidationError("originals have no recipe; --recipe lists variants")
+            throw ValidationError("--recipe cannot be combined with --tier originals, because originals have no recipe")
         }
     }
 

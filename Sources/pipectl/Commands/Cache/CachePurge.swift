@@ -8,9 +8,9 @@ struct CachePurge: AsyncParsableCommand {
         discussion: """
             Variants are removed even if another source has the same bytes; they are rendered again on demand. A prefix is normalised as \
             a URL and then compared as text (`https://a.example/img` covers `/img.jpg` and `/imgs/1`), a host is that host \
-            alone, with any scheme and port. A tag is one that the origin has sent in Cache-Tag or Surrogate-Key; all records
-            are searched for it. If nothing is stored of SOURCE, the exit code is 4. --soft removes nothing: each record is used once more
-            and validated behind the answer, or validated first if its directives demand that.
+            only, with any scheme and port. A tag is a value that the origin sent in Cache-Tag or Surrogate-Key; all records
+            are searched for it. If nothing is stored for SOURCE, the exit code is 4. --soft removes nothing: each record is used once more
+            and validated in the background, or validated first if its directives require that.
 
             Examples:
               pipectl cache purge https://example.org/photo.jpg
@@ -19,12 +19,12 @@ struct CachePurge: AsyncParsableCommand {
               pipectl cache purge --tag product-17 --soft
             """)
 
-    @Argument(help: ArgumentHelp("A source as `get` takes it, or a name as printed by `list`.", valueName: "source"))
+    @Argument(help: ArgumentHelp("A source as for `get`, or a name as printed by `list`.", valueName: "source"))
     var source: String?
     @Option(
-        help: ArgumentHelp("Purge every source with a name that begins with this URL or path.", valueName: "prefix"))
+        help: ArgumentHelp("Purge every source whose name begins with this URL or path.", valueName: "prefix"))
     var prefix: String?
-    @Option(help: ArgumentHelp("Every http(s) source on exactly this host.", valueName: "host"))
+    @Option(help: ArgumentHelp("Purge every http(s) source on exactly this host.", valueName: "host"))
     var host: String?
     @Option(help: ArgumentHelp("Purge every source with this tag in its response.", valueName: "tag"))
     var tag: String?
@@ -37,7 +37,8 @@ struct CachePurge: AsyncParsableCommand {
     func validate() throws {
         guard [source, prefix, host, tag].count(where: { $0 != nil }) == 1, tag != "" else {
             throw ValidationError(
-                "give exactly one of a source, --prefix, --host and --tag; `cache clear` removes everything")
+                "give exactly one of SOURCE, --prefix, --host and --tag; to remove everything, use `pipectl cache clear`"
+            )
         }
     }
 
@@ -78,22 +79,22 @@ struct CachePurge: AsyncParsableCommand {
         }
         if isOfFleet, !common.quiet {
             Console.error(
-                "pipectl: warning: a server of a fleet uses this folder, and the other machines do not learn of this purge: give this "
-                    + "command its settings (--config, or --set fleet.redis=…)", .warning)
+                "pipectl: warning: a server in a fleet uses this folder, but this purge is not published to the other machines: run the "
+                    + "command with the server's settings (--config, or --set fleet.redis=…)", .warning)
         }
         for tier in result.unconfirmed {
             let isFleet = tier == .fleet
             Console.error(
                 "pipectl: warning: "
                     + (isFleet
-                        ? "the server in fleet.redis cannot be reached: the next process on this folder tells the other machines"
-                        : "the tier \(tier) did not confirm the purge, which the next process on this folder repeats"),
+                        ? "the Redis server (fleet.redis) is unreachable; the next process that uses this folder publishes the purge"
+                        : "the tier \(tier) did not confirm the purge; the next process that uses this folder repeats it"),
                 .warning)
         }
         if isUnknown {
             throw CommandFailure(
                 .fetchFailed,
-                "nothing is stored under `\(SourceURL.redacting(name))` in this folder; `pipectl cache list` shows all entries"
+                "nothing is stored under `\(SourceURL.redacting(name))` in this folder; use `pipectl cache list` to list all entries"
             )
         }
     }

@@ -4,14 +4,14 @@ import PipelineSupport
 
 struct CacheStats: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stats", abstract: "Show entries, bytes, budget, hits and savings of each disk tier.",
+        commandName: "stats", abstract: "Show the entries, bytes, budget, hits and savings of each disk tier.",
         discussion: """
-            The counters cover all processes since the folder was created. A process writes its own in batches and on exit, \
-            so those of a running server may lag behind.
+            The counters cover all processes since the folder was created. Each process writes its counters in batches and on \
+            exit, so the counters of a running server can lag behind.
 
-            stale: records found that were no longer fresh, so the origin was contacted. refused: entries larger than the budget, or \
-            not stored for lack of disk space. saved: bytes served by hits, and the time it had taken to fetch \
-            (originals) or to render (variants, CPU time) them.
+            stale: stored responses that were no longer fresh, so the origin was contacted. refused: entries that exceeded the \
+            budget or did not fit on the disk. saved: the bytes served by hits, and the time that was originally needed to fetch \
+            them (originals) or to render them (variants, CPU time).
             """)
 
     @Flag(help: "One JSON object.")

@@ -4,12 +4,12 @@ import PipelineSupport
 
 struct CacheTrim: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "trim", abstract: "Remove bodies and variants that are old, long unused, or too many.",
+        commandName: "trim", abstract: "Remove old, unused or excess bodies and variants.",
         discussion: """
             --older-than and --unused-for remove entries that match either; --source, --prefix and --host restrict them to some \
             sources, or, used alone, remove all entries of those sources. Then each tier is reduced to --max-entries and --max-bytes, regardless of \
-            source, in the order of the eviction policy. Records stay, so that a 304 can still validate \
-            variants; `pipectl cache purge` removes them too.
+            source, in the order of the eviction policy. Records are kept, so that a 304 can still validate \
+            variants; `pipectl cache purge` removes records as well.
 
             Examples:
               pipectl cache trim --unused-for 30d
@@ -17,9 +17,10 @@ struct CacheTrim: ParsableCommand {
               pipectl cache trim --max-bytes 500MB
             """)
 
-    @Option(help: ArgumentHelp("Stored longer ago than this: 90s, 15m, 12h, 30d.", valueName: "duration"))
+    @Option(
+        help: ArgumentHelp("Remove entries stored longer ago than this: 90s, 15m, 12h, 30d.", valueName: "duration"))
     var olderThan: String?
-    @Option(help: ArgumentHelp("Last used longer ago than this.", valueName: "duration"))
+    @Option(help: ArgumentHelp("Remove entries last used longer ago than this.", valueName: "duration"))
     var unusedFor: String?
     @OptionGroup var sources: SourceOptions
     @Option(help: ArgumentHelp("Maximum number of entries in each tier.", valueName: "count"))
@@ -35,12 +36,15 @@ struct CacheTrim: ParsableCommand {
     func validate() throws {
         guard olderThan != nil || unusedFor != nil || !sources.isEmpty || maxEntries != nil || maxBytes != nil else {
             throw ValidationError(
-                "give a limit, for example --older-than 30d or --max-bytes 1GB; `cache clear` removes everything")
+                "no limit was given; use for example --older-than 30d or --max-bytes 1GB. To remove everything, use `pipectl cache clear`"
+            )
         }
         for text in [olderThan, unusedFor].compactMap({ $0 }) where Self.seconds(text) == nil {
-            throw ValidationError("`\(text)` is not a duration; write a number and s, m, h or d, such as 12h")
+            throw ValidationError("`\(text)` is not a duration; write a number followed by s, m, h or d, such as 12h")
         }
-        if let maxEntries, maxEntries < 0 { throw ValidationError("--max-entries takes a count, not \(maxEntries)") }
+        if let maxEntries, maxEntries < 0 {
+            throw ValidationError("--max-entries must be 0 or greater, not \(maxEntries)")
+        }
         if let maxBytes, Self.bytes(maxBytes) == nil {
             throw ValidationError("`\(maxBytes)` is not a size in bytes; write a number such as 4096, 500MB or 2GiB")
         }

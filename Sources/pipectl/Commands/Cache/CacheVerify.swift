@@ -4,7 +4,8 @@ import PipelineSupport
 
 struct CacheVerify: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "verify", abstract: "Read every body and compare the index with the files; exit code 1 on faults.")
+        commandName: "verify",
+        abstract: "Read every body and compare the index with the files; the exit code is 1 if there are faults.")
 
     @Flag(help: "Remove damaged entries; an index that contradicts itself is replaced with an empty one.")
     var repair = false
@@ -30,7 +31,10 @@ struct CacheVerify: ParsableCommand {
             print("checked " + Readable.count(report.bodiesChecked, "body", "bodies"))
             for fault in faults where report[fault.key] > 0 { print("  \(report[fault.key]) \(fault.value)") }
             if report.isIndexDamaged { print("  the index is damaged") }
-            print(report.isClean ? "no faults found" : report.isRepaired ? "repaired" : "run with --repair to fix this")
+            print(
+                report.isClean
+                    ? "no faults found"
+                    : report.isRepaired ? "repaired" : "run `pipectl cache verify --repair` to repair the cache")
         }
         if !report.isClean, !report.isRepaired { throw ExitCode(ProgramExit.itemsFailed.rawValue) }
     }
