@@ -42,8 +42,8 @@ package struct BaseURLs: Sendable, Hashable {
         for (name, text) in texts.sorted(by: { $0.key < $1.key }) {
             guard Self.isName(name) else {
                 throw InvalidSetting(
-                    "`\(name)` cannot name a base URL: a name has at most 32 letters, digits, `_` and `-`, begins "
-                        + "with a letter, and is none of \(Self.taken.sorted().joined(separator: ", "))")
+                    "`\(name)` is not a valid name for a base URL: a name consists of at most 32 letters, digits, `_` or `-`, begins "
+                        + "with a letter, and is not one of \(Self.taken.sorted().joined(separator: ", "))")
             }
             if case .file(let path) = ImageSource(text), text.hasPrefix("file://") {
                 do throws(LocalFile.Failure) {
@@ -59,11 +59,11 @@ package struct BaseURLs: Sendable, Hashable {
             guard !folder.contains("*"), let pattern = try? HostPattern(folder),
                 let below = try? SourceURL(named: folder + "/x")
             else {
-                throw InvalidSetting("`\(name)` is not an http, https, s3 or file URL without credentials and query")
+                throw InvalidSetting("`\(name)` must be an http, https, s3 or file URL without credentials or a query")
             }
             bases[name] = .url(String(below.normalized.dropLast()), HostPolicy(allow: [pattern]))
         }
-        if let usual, bases[usual] == nil { throw InvalidSetting("no base URL is called `\(usual)`") }
+        if let usual, bases[usual] == nil { throw InvalidSetting("no base URL has the name `\(usual)`") }
         self.bases = bases
         self.usual = usual
     }
@@ -103,10 +103,10 @@ package struct BaseURLs: Sendable, Hashable {
         }
         let url: SourceURL
         do throws(SourceError) { url = try SourceURL(named: text) } catch {
-            throw Problem(.invalidSource, "the text after `\(source[...colon])` is not the path of a URL")
+            throw Problem(.invalidSource, "the part after `\(source[...colon])` is not a valid URL path")
         }
         guard policy.refusal(of: url) == nil else {
-            throw Problem(.invalidSource, "the path leads out of the base URL `\(source[..<colon])`")
+            throw Problem(.invalidSource, "the path leads outside the base URL `\(source[..<colon])`")
         }
         return Resolved(text: text)
     }

@@ -20,9 +20,9 @@ package struct ForwardedMethods: Sendable, Hashable {
     /// - Parameter isKnown: Whether the server's parser accepts a method. Requests with other methods are rejected
     ///   earlier.
     package static func fault(of name: String, isKnown: (String) -> Bool) -> String? {
-        if unfit.contains(name) { return "`\(name)` is for proxies on the way, and not passed on" }
+        if unfit.contains(name) { return "`\(name)` cannot be forwarded, because it applies to a single connection" }
         if name == "*" || isKnown(name) { return nil }
-        return "`\(name)` is not a known method; write for example [POST, PUT], or [\"*\"] for all"
+        return "`\(name)` is not a known method; expected for example [POST, PUT], or [\"*\"] for all"
     }
 
     /// Methods that are never forwarded, because they are meant for proxies rather than for the origin.

@@ -75,9 +75,12 @@ extension Site {
         guard isOperator(request) else {
             throw Problem(
                 .forbidden,
-                "metrics are for clients on this machine, for the server's `adminListen` address, and for `adminToken`")
+                "metrics are available to clients on this machine, at the `server.adminListen` address, and with the `adminToken`"
+            )
         }
-        guard let metrics = settings.metrics else { throw Problem(.unknownPath, "this server keeps no metrics") }
+        guard let metrics = settings.metrics else {
+            throw Problem(.unknownPath, "metrics are turned off on this server (`server.metrics`)")
+        }
         pipeline.reportMetrics()
         if let disk = await pipeline.diskStatistics() {
             report(
@@ -88,8 +91,8 @@ extension Site {
 
     static let folderPrefix = "image_pipeline_folder_"
     static let folderMeanings = [
-        "entries": "entries", "bytes": "bytes", "budget_bytes": "budget", "evictions": "evictions so far",
-        "saved_bytes": "bytes served by hits so far", "saved_seconds": "time that hits have saved so far",
+        "entries": "entries", "bytes": "bytes", "budget_bytes": "budget", "evictions": "number of evictions",
+        "saved_bytes": "bytes served from hits", "saved_seconds": "time saved by hits",
     ]
 
     /// Records the counters of the cache folder, summed over all processes that use it.

@@ -77,7 +77,7 @@ struct PurgeOrder: Sendable {
     ) throws(Problem) {
         let value: JSONValue
         do throws(JSONParser.Malformed) { value = try JSONParser.parse(bytes) } catch { throw Self.bad("\(error)") }
-        guard case .object(let members) = value else { throw Self.bad("it is not an object") }
+        guard case .object(let members) = value else { throw Self.bad("expected a JSON object") }
         for member in members {
             switch (member.name, member.value) {
             case ("mode", .string("soft")): mode = mode == .variantsOnly ? mode : .soft
@@ -93,13 +93,15 @@ struct PurgeOrder: Sendable {
             case ("tags", let value): tags.formUnion(try Self.texts(value, member))
             default:
                 throw Self.bad(
-                    "`\(member.name)`: there are sources, prefixes, hosts, tags (lists of texts), mode (soft or hard) "
-                        + "and variantsOnly (true or false)")
+                    "unknown member `\(member.name)`; expected sources, prefixes, hosts or tags (lists of strings), mode (soft or hard) "
+                        + "or variantsOnly (true or false)")
             }
         }
-        guard tags.count <= Self.mostTags else { throw Self.bad("more than \(Self.mostTags) tags") }
+        guard tags.count <= Self.mostTags else {
+            throw Self.bad("it contains more than \(Self.mostTags) tags; use several requests")
+        }
         guard !(sources.isEmpty && prefixes.isEmpty && tags.isEmpty && masks.isEmpty && overlays.isEmpty) else {
-            throw Self.bad("it names nothing to purge")
+            throw Self.bad("it does not name anything to purge; add sources, prefixes, hosts or tags")
         }
     }
 
@@ -107,7 +109,7 @@ struct PurgeOrder: Sendable {
     private static let mostTags = 100
 
     private static func bad(_ what: String) -> Problem {
-        Problem(.malformedRequest, "/purge does not take this body: \(what)")
+        Problem(.malformedRequest, "the body of the purge is not valid: \(what)")
     }
 
     private static func texts(_ value: JSONValue, _ member: JSONValue.Member) throws(Problem) -> [String] {
@@ -115,7 +117,7 @@ struct PurgeOrder: Sendable {
         var texts: [String] = []
         for value in values {
             guard case .string(let text) = value, !text.isEmpty else {
-                throw bad("`\(member.name)` holds something else than texts")
+                throw bad("`\(member.name)` contains an element that is not a string")
             }
             texts.append(text)
         }
@@ -156,7 +158,7 @@ struct PurgeOrder: Sendable {
         guard ["http://", "https://"].contains(where: { text.lowercased().hasPrefix($0) }) else {
             throw Problem(
                 .invalidSource,
-                "the prefix `\(text)` is not an http(s) URL, and does not begin with the name of a folder or provider"
+                "the prefix `\(text)` must be an http(s) URL, or begin with the name of a folder or provider"
             )
         }
         do throws(PipelineError) { prefixes += try SourceSelection(prefix: text).prefixes } catch {

@@ -26,14 +26,14 @@ extension Site {
         guard isOnThisMachine(request) else {
             throw Problem(
                 .badSignature,
-                "this server has no keys, so it serves clients on its own machine alone, and none that a proxy passes on"
+                "this server has no keys, so it serves only direct connections from its own machine, and no requests through a proxy; set `keysFile` to serve other clients"
             )
         }
         guard request.isForThisMachine else {
             throw Problem(
                 .badSignature,
-                "this server has no keys, so it is asked for as `localhost` or by a loopback address such as 127.0.0.1, and "
-                    + "by no other name")
+                "this server has no keys, so the host in the URL must be `localhost` or a loopback address such as 127.0.0.1, "
+                    + "not another name")
         }
     }
 
@@ -50,8 +50,8 @@ extension Site {
             guard !request.isFromAnotherSite || cors == .all || cors.selected(request.combined("origin")) != nil else {
                 throw Problem(
                     .badSignature,
-                    "this server has no keys, so it answers no page of another site; paste its address into the address bar, "
-                        + "or let pages show its pictures with keys (docs/signing.md)")
+                    "this server has no keys, so it does not answer requests from pages of other sites; paste the address into the address bar, "
+                        + "or use keys so that pages can show the pictures (docs/signing.md)")
             }
             if let redirect = try admitToken(of: &request) {
                 response = redirect
@@ -99,7 +99,8 @@ extension Site {
         else {
             throw Problem(
                 .unauthorized,
-                "open the address that the server printed, or send its token as `Authorization: Bearer`")
+                "open the address that the server printed at startup, or send its token as `Authorization: Bearer TOKEN`"
+            )
         }
         request.fields.removeAll(where: token.isCarried)
         // A redirect to a path that begins with two slashes would lead to another host.

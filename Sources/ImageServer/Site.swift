@@ -71,7 +71,9 @@ public struct Site: Sendable {
         if let below = ServerRequest.below(settings.mountPoint, path) { return below }
         switch Operation.Name(RequestTarget(path)) {
         case .health, .ready, .metrics: return path
-        default: throw Problem(.unknownPath, "images are below \(settings.mountPoint)/")
+        default:
+            throw Problem(
+                .unknownPath, "the paths of pictures begin with \(settings.mountPoint)/ (`server.mountPoint`)")
         }
     }
 
@@ -122,7 +124,7 @@ public struct Site: Sendable {
     ) async throws(Problem) -> ServerResponse {
         try admit(request)
         if let route = grammar as? ImageRoute, !settings.openRoutes.contains(route) {
-            throw Problem(.routeClosed, "/\(grammar.name) is closed on this server (`server.routes`)")
+            throw Problem(.routeClosed, "/\(grammar.name) is disabled on this server (`server.routes`)")
         }
         if let hit = await storedHit(request) { return hit }
         let routed = try grammar.read(RequestTarget(request.target), settings.signature, now: now())
@@ -162,7 +164,9 @@ public struct Site: Sendable {
     }
 
     static func refusal(of method: String, allowed: [String]) -> Problem {
-        var problem = Problem(.methodNotAllowed, "\(method) is not for this path")
+        var problem = Problem(
+            .methodNotAllowed,
+            "this path does not support \(method); the supported methods are \(allowed.joined(separator: ", "))")
         problem.allowed = allowed
         return problem
     }
@@ -190,12 +194,13 @@ public struct Site: Sendable {
     func source(named text: String) throws(Problem) -> BaseURLs.Resolved {
         let source = try rules.baseURLs.resolved(text)
         guard source.text != text || !text.lowercased().hasPrefix("s3:") || pipeline.admitsListedSourcesOnly else {
-            throw Problem(.sourceRefused, "buckets are served once `sources.allow` names them, or as a base URL")
+            throw Problem(.sourceRefused, "buckets must be listed in `sources.allow`, or be a base URL")
         }
         // A list of allowed hosts does not allow the application's own originals either.
         guard source.folder != nil || !pipeline.admitsListedSourcesOnly || pipeline.ownName(source.text) == nil else {
             throw Problem(
-                .sourceRefused, "where `sources.allow` is set, the application's own paths alone show its originals")
+                .sourceRefused,
+                "if `sources.allow` is set, an application's own originals are available only at its own routes")
         }
         return source
     }
@@ -271,7 +276,7 @@ public struct Site: Sendable {
             throw Problem(
                 PipelineError(
                     [404, 410].contains(status) ? .notFound : .fetchFailed,
-                    "\(SourceURL.redacting(object)): the store answered \(status)"))
+                    "\(SourceURL.redacting(object)): the object store answered \(status)"))
         }
         var bare = original
         (bare.body, bare.file) = ([], nil)

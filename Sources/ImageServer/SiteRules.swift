@@ -36,7 +36,7 @@ final class SiteRules: Sendable {
             throw InvalidSetting("`mountPoint`: " + fault)
         }
         guard settings.recipes.sizes.allSatisfy(SizeSteps.range.contains) else {
-            throw InvalidSetting("`recipes.sizes`: a size has 1 to \(SizeSteps.range.upperBound) pixels")
+            throw InvalidSetting("`recipes.sizes`: a size must be between 1 and \(SizeSteps.range.upperBound) pixels")
         }
     }
 
@@ -53,6 +53,6 @@ extension ServerConfiguration {
     /// Returns the reason why a mount point is invalid, or nil if it is valid.
     package static func fault(ofMountPoint path: String) -> String? {
         path.isEmpty || path.hasPrefix("/") && !path.hasSuffix("/") && !path.contains(where: "?# ".contains)
-            ? nil : "it is a path that begins with a slash and ends without one: /images"
+            ? nil : "must be a path that begins with a slash and does not end in one, such as /images"
     }
 }

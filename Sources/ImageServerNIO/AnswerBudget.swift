@@ -146,7 +146,8 @@ final class AnswerClaim {
     }
 
     private static let refusal = Problem(
-        .overloaded, "answers that clients are still reading take as many bytes as there may be of them")
+        .overloaded, "responses that clients are still reading use all of the memory reserved for them; try again later"
+    )
 
     private func holds(_ body: AnswerBudget.Body, _ bytes: ArraySlice<UInt8>, _ count: Int) -> Bool {
         release()

@@ -180,7 +180,9 @@ struct ConnectionState {
         case .waiting where !isHeadBegun: return isDraining ? linger() : .close
         case .waiting, .receiving:
             return refuse(
-                Problem(.requestTimeout, "it was not complete within \(JSONText.number(idleSeconds)) s"))
+                Problem(
+                    .requestTimeout,
+                    "the request was not complete within \(JSONText.number(idleSeconds)) s (`server.idleSeconds`)"))
         case .sending: return .abort
         case .lingering: return .close
         case .answering, .closed: return nil
@@ -204,7 +206,8 @@ struct ConnectionState {
             guard case .receiving(var admission, var body) = phase else { return nil }
             body.count += bytes.readableBytes
             guard body.count <= body.limit else {
-                return refuse(Problem(.bodyTooLarge, "at most \(body.limit) bytes are read (`server.bodyBytes`)"))
+                return refuse(
+                    Problem(.bodyTooLarge, "the body exceeds the maximum of \(body.limit) bytes (`server.bodyBytes`)"))
             }
             // Releases the phase's reference first, to avoid a copy of the body.
             phase = .waiting

@@ -74,7 +74,9 @@ final class Connections: Sendable {
             if state.admitted >= limit {
                 leaving = Self.longestIdle(state, from: address)
                 if leaving == nil {
-                    refusal = Problem(.overloaded, "as many clients as this server takes are connected")
+                    refusal = Problem(
+                        .overloaded,
+                        "the maximum number of clients is connected (`server.connections`); try again later")
                 }
             }
             if refusal != nil, state.refused >= mostRefused {
@@ -241,7 +243,8 @@ final class ConnectionPlace: Sendable {
         endRequest()
         throw Problem(
             .overloaded,
-            "one address may have \(requestLimit) requests in progress (`server.connectionsPerAddress`)")
+            "the address of this client has the maximum of \(requestLimit) requests in progress (`server.connectionsPerAddress`)"
+        )
     }
 
     fileprivate func endRequest() {

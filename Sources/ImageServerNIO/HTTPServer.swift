@@ -147,7 +147,7 @@ package final class HTTPServer: Sendable {
         if let error = error as? StartError { return error.message }
         if let error = error as? IOError { return String(cString: strerror(error.errnoCode)) }
         if error is SocketAddressError || error is SocketAddressError.UnknownHost || error is NIOConnectionError {
-            return "this machine does not have the address"
+            return "this machine does not have this address; `ip address` lists the addresses"
         }
         return "\(error)"
     }

@@ -88,7 +88,8 @@ struct Listener: Sendable {
         var status = stat()
         guard lstat(path, &status) == 0 else { return }
         guard status.st_mode & S_IFMT == S_IFSOCK else {
-            throw HTTPServer.StartError(message: "there is a file that is not a socket")
+            throw HTTPServer.StartError(
+                message: "a file that is not a socket exists at this path; remove it or choose a different path")
         }
         let probe = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), 0)
         defer { Glibc.close(probe) }
@@ -101,7 +102,7 @@ struct Listener: Sendable {
             }
         }
         guard result != 0, errno == ECONNREFUSED else {
-            throw HTTPServer.StartError(message: "a server listens there already")
+            throw HTTPServer.StartError(message: "another server is already listening on this socket")
         }
         unlink(path)
     }
@@ -109,7 +110,7 @@ struct Listener: Sendable {
     /// Returns whether a passed socket is a TCP socket. Throws if it is not listening.
     private static func checked(_ descriptor: Int32) throws(HTTPServer.StartError) -> Bool {
         guard option(SO_TYPE, of: descriptor) == Int32(SOCK_STREAM.rawValue), option(SO_ACCEPTCONN, of: descriptor) == 1
-        else { throw HTTPServer.StartError(message: "it is not a listening stream socket") }
+        else { throw HTTPServer.StartError(message: "the file descriptor is not a listening stream socket") }
         // Render workers must not inherit the socket.
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         let domain = option(SO_DOMAIN, of: descriptor)

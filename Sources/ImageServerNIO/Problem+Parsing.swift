@@ -9,12 +9,12 @@ extension Problem {
     init(_ error: HTTPParserError, hasRequestLine: Bool, headerBytes: Int) {
         switch error {
         case .headerOverflow where hasRequestLine:
-            self.init(.fieldsTooLarge, "at most \(headerBytes) bytes and 100 fields are taken")
-        case .headerOverflow: self.init(.targetTooLong, "at most \(RequestAdmission.targetLimit) bytes are taken")
+            self.init(.fieldsTooLarge, "the maximum is \(headerBytes) bytes (`server.headerBytes`) and 100 fields")
+        case .headerOverflow: self.init(.targetTooLong, "the maximum is \(RequestAdmission.targetLimit) bytes")
         case .invalidVersion: self.init(.unsupportedVersion)
         // The parser also reports this error for bytes that are not HTTP.
         case .invalidMethod:
-            self.init(.malformedRequest, "it does not begin with a method known here, in upper case")
+            self.init(.malformedRequest, "the request does not begin with a known method in upper case")
         default: self.init(.malformedRequest, "the request is not valid HTTP/1.1 (RFC 9112)")
         }
     }

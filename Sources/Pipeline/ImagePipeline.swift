@@ -382,7 +382,11 @@ public final class ImagePipeline: Sendable {
             [asked, admitted] () async throws(PipelineError) in
             let original = try await self.fetchedOnce(asked, admitted)
             // The stored response was used again because the origin failed or sent an unusable response.
-            if original.isStale { throw PipelineError(.fetchFailed, "\(admitted.displayName): still stale") }
+            if original.isStale {
+                throw PipelineError(
+                    .fetchFailed,
+                    "\(admitted.displayName): still stale, because the origin failed or its response was not usable")
+            }
         }
     }
 

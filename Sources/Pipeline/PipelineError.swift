@@ -49,57 +49,58 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         public static let invalidSource = Code(
             "invalidSource", 2, 400, "the source is neither an http(s) URL nor a path")
         /// The recipe does not parse.
-        public static let invalidRecipe = Code("invalidRecipe", 2, 400, "the recipe does not parse")
+        public static let invalidRecipe = Code("invalidRecipe", 2, 400, "the recipe is not valid")
         /// A named mask or overlay is missing or ambiguous.
         public static let maskUnavailable = Code(
             "maskUnavailable", 2, 400, "a named mask or overlay is missing or ambiguous")
         /// The installed libvips cannot write the output format, or the format is not one that is written at all.
         public static let notAvailable = Code(
             "notAvailable", 2, 501,
-            "the installed libvips cannot write the output format, or the format is not one that is written at all")
+            "the installed libvips cannot write the output format, or no encoder for it exists")
         /// libvips is missing. The message names the package.
         public static let libraryUnavailable = Code(
             "libraryUnavailable", 2, 500, "libvips is missing; the message names the package")
         /// The policy forbids the scheme, host or address of the source.
         public static let sourceRefused = Code(
-            "sourceRefused", 3, 403, "policy forbids the source: scheme, host or address")
+            "sourceRefused", 3, 403, "the settings do not allow the scheme, host or address of the source")
         /// The origin answered 404 or 410, or the file or folder does not exist.
         public static let notFound = Code(
             "notFound", 4, 404, "the origin answered 404 or 410, or the file or folder does not exist")
         /// The origin could not be reached, closed the connection early, or answered with an error.
         public static let fetchFailed = Code(
-            "fetchFailed", 4, 502, "the origin was not reached, broke off, or answered with an error")
+            "fetchFailed", 4, 502, "the origin was unreachable, closed the connection early, or answered with an error")
         /// Connecting, the response header, the body, or the complete transfer took too long.
         public static let fetchTimedOut = Code(
-            "fetchTimedOut", 4, 504, "connecting, the head, the body or the whole transfer took too long")
+            "fetchTimedOut", 4, 504, "connecting, the response header, the body or the complete transfer took too long")
         /// With `cacheOnly`, no stored response could be used.
-        public static let notCached = Code("notCached", 4, 504, "`cacheOnly` found nothing to reuse")
+        public static let notCached = Code(
+            "notCached", 4, 504, "no usable response is cached, and the request forbids contacting the origin")
         /// The bytes are not in any known image format.
-        public static let notAnImage = Code("notAnImage", 5, 415, "the bytes are not in any known image format")
+        public static let notAnImage = Code("notAnImage", 5, 415, "the bytes are not in a known image format")
         /// The image is in a format that this pipeline does not read.
         public static let unsupportedFormat = Code(
-            "unsupportedFormat", 5, 415, "an image in a format that this pipeline does not read")
+            "unsupportedFormat", 5, 415, "an image in a format that is not decoded")
         /// A limit is exceeded. The message names the limit and its value.
         public static let overLimit = Code(
             "overLimit", 5, 413, "a limit is exceeded; the message names it and its value")
         /// The decoder rejected the bytes.
-        public static let undecodable = Code("undecodable", 6, 422, "the decoder refused the bytes")
+        public static let undecodable = Code("undecodable", 6, 422, "the decoder rejected the bytes")
         /// A step or the encoder cannot do what the recipe requests.
         public static let renderFailed = Code(
-            "renderFailed", 6, 422, "a step or the encoder cannot do this")
+            "renderFailed", 6, 422, "a step or the encoder cannot be applied to this picture")
         /// The render took longer than `limits.seconds` or `limits.encodeSeconds`, or recently did so.
         public static let renderDeadline = Code(
             "renderDeadline", 6, 504,
-            "the render took longer than `limits.seconds` or `limits.encodeSeconds`, or did so recently")
+            "the render took longer than `limits.seconds` or `limits.encodeSeconds`, now or recently")
         /// The render process crashed or sent an invalid reply, or recently did so with the same original.
         public static let renderCrashed = Code(
             "renderCrashed", 6, 422,
-            "the render process crashed or sent an invalid reply, or did so recently with the same original")
+            "the render process crashed or sent an invalid reply, now or recently with the same original")
         /// The render process was killed twice by something other than the pipeline, such as the kernel when memory ran
         /// out. See `retryAfter` for when to try again.
         public static let workerKilled = Code(
             "workerKilled", 6, 503,
-            "something else killed the render process twice, such as the kernel when memory runs out")
+            "the render process was killed twice from outside, for example by the kernel because memory ran out")
         /// Render workers cannot be started.
         public static let workersUnavailable = Code("workersUnavailable", 6, 500, "render workers cannot be started")
         /// The cache folder cannot be opened, or was written by a newer version.
@@ -107,13 +108,13 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
             "cacheUnavailable", 7, 500, "the cache folder cannot be opened, or was written by a newer version")
         /// Too many fetches or renders are in progress or waiting. See `retryAfter` for when to try again.
         public static let overloaded = Code(
-            "overloaded", 4, 503, "too much is in progress and waiting (`server.queue`)")
+            "overloaded", 4, 503, "too many requests are in progress and waiting (`server.queue`)")
         /// The caches cannot answer the request, and the caller has used up its allowance of work.
         public static let rateLimited = Code(
-            "rateLimited", 6, 429, "the caches cannot answer the request, and the caller has used up its share of work")
+            "rateLimited", 6, 429, "the request is not in the caches, and the client has exceeded its rate limit")
         /// A newer load replaced this one in the window of an `ImageLoader`.
         public static let superseded = Code(
-            "superseded", 6, 503, "a newer load took its place in a loader's window")
+            "superseded", 6, 503, "a newer load replaced the request in the loader's window")
         /// The pipeline has been shut down.
         public static let shutDown = Code("shutDown", 6, 503, "the pipeline has been shut down")
         /// The caller cancelled the request.
@@ -188,7 +189,7 @@ extension PipelineError {
 extension PipelineError {
     static func shutDown(_ source: ImageSource) -> PipelineError {
         PipelineError(
-            .shutDown, "\(source.displayName): the pipeline has been shut down; make another for further requests")
+            .shutDown, "\(source.displayName): the pipeline has been shut down; create a new one for further requests")
     }
 
     static func overloaded(_ message: String, retryAfter seconds: Int) -> PipelineError {

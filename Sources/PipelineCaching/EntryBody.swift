@@ -53,5 +53,5 @@ public enum EntryBody: Sendable {
     }
 
     /// The error message if a file cannot be read back.
-    package static let lost = "its body cannot be read back from the cache folder; check the disk"
+    package static let lost = "the stored body cannot be read back from the cache folder; check the disk for errors"
 }

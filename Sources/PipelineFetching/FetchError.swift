@@ -90,7 +90,7 @@ extension FetchError {
         let kinds = addresses.first.map { AddressPolicy.classify($0).rawValue } ?? ""
         return FetchError(
             .refusedAddress, url,
-            "the address \(named.joined(separator: ", ")) (\(kinds)) is refused; to allow it: "
+            "the address \(named.joined(separator: ", ")) (\(kinds)) is not public and therefore not allowed; to allow it, use "
                 + "--set 'allowPrivateAddresses=[\(named.map { "\"\($0)\"" }.joined(separator: ","))]'")
     }
 }

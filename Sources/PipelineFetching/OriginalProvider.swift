@@ -103,13 +103,13 @@ package struct ProviderTransport: Transport {
             guard let known else {
                 throw FetchError(
                     .protocolViolation, request.url,
-                    "its provider answered `unchanged` without having been given a version")
+                    "the provider returned `unchanged`, although no version was given")
             }
             // The stored original keeps its other header fields.
             (response.status, response.fields) = (304, [HeaderField("ETag", Self.tag(known))])
         case .missing:
             (response.status, response.fields) = (404, [])
-            response.problem = "its provider does not have this original"
+            response.problem = "the provider does not have this original"
         case .bytes(let bytes):
             try check(bytes.count, request)
             response.body = bytes
@@ -125,7 +125,7 @@ package struct ProviderTransport: Transport {
     private func asked(_ url: SourceURL, _ version: String?) async throws(FetchError) -> ProvidedOriginal {
         guard await slots.enter() else { throw FetchError(.cancelled, url, "cancelled") }
         return try await bounded(
-            url, "its provider", seconds: min(configuration.totalSeconds, 1e9), limit: "fetch.totalSeconds",
+            url, "the provider", seconds: min(configuration.totalSeconds, 1e9), limit: "fetch.totalSeconds",
             code: .transport, atEnd: { [slots] in slots.leave() }
         ) { [provider] in try await provider.original(url.path, unless: version) }
     }
@@ -144,7 +144,7 @@ package struct ProviderTransport: Transport {
                     floor: configuration.spoolFloor)
                 guard file.body.forEachPiece(body.append), request.acceptsFile ? body.completeFile() : body.load()
                 else {
-                    throw LocalFile.Failure(isMissing: false, message: "\(path) cannot be read whole")
+                    throw LocalFile.Failure(isMissing: false, message: "\(path) cannot be read completely")
                 }
                 return body
             }
@@ -155,7 +155,9 @@ package struct ProviderTransport: Transport {
             // Clients see only the first message, which contains no paths.
             var failure = FetchError(
                 error.isTooLarge ? .tooLarge : .transport, request.url,
-                error.isTooLarge ? "it is longer than limits.bytes, \(limit)" : "its provider's file: \(error.message)")
+                error.isTooLarge
+                    ? "the original exceeds the maximum of \(limit) bytes (limits.bytes)"
+                    : "the provider's file cannot be used: \(error.message)")
             failure.logged = error.message
             throw failure
         }
@@ -164,7 +166,8 @@ package struct ProviderTransport: Transport {
     private func check(_ count: Int, _ request: FetchRequest) throws(FetchError) {
         let limit = request.maxBytes ?? configuration.byteLimit
         guard count > limit else { return }
-        throw FetchError(.tooLarge, request.url, "it has \(count) bytes; the limit (limits.bytes) is \(limit)")
+        throw FetchError(
+            .tooLarge, request.url, "the original has \(count) bytes; the maximum is \(limit) (limits.bytes)")
     }
 
     package func shutdown() async {}

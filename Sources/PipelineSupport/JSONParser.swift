@@ -44,7 +44,7 @@ package struct JSONParser {
         var reader = JSONParser(bytes)
         let value = try reader.value(depth: 0)
         reader.skipSpace()
-        guard reader.at == reader.bytes.count else { throw reader.error("text after the end of the value") }
+        guard reader.at == reader.bytes.count else { throw reader.error("unexpected text after the end of the value") }
         return value
     }
 
@@ -63,9 +63,9 @@ package struct JSONParser {
     }
 
     private mutating func value(depth: Int) throws(Malformed) -> JSONValue {
-        guard depth <= Self.maxDepth else { throw error("nested more than \(Self.maxDepth) deep") }
+        guard depth <= Self.maxDepth else { throw error("nesting exceeds \(Self.maxDepth) levels") }
         skipSpace()
-        guard let byte = next else { throw error("a value is missing") }
+        guard let byte = next else { throw error("expected a value") }
         switch byte {
         case UInt8(ascii: "{"): return try map(depth: depth)
         case UInt8(ascii: "["): return try list(depth: depth)
@@ -77,7 +77,7 @@ package struct JSONParser {
                 at += word.utf8.count
                 return value
             }
-            throw error("a value is expected here")
+            throw error("expected a value")
         }
     }
 
@@ -88,15 +88,15 @@ package struct JSONParser {
         if take(UInt8(ascii: "}")) { return .object(members) }
         while true {
             skipSpace()
-            guard next == UInt8(ascii: "\"") else { throw error("a name in quotes is expected") }
+            guard next == UInt8(ascii: "\"") else { throw error("expected a name in quotes") }
             let name = try string()
-            guard !members.contains(where: { $0.name == name }) else { throw error("`\(name)` appears twice") }
+            guard !members.contains(where: { $0.name == name }) else { throw error("the name `\(name)` appears twice") }
             skipSpace()
-            guard take(UInt8(ascii: ":")) else { throw error("`:` is expected") }
+            guard take(UInt8(ascii: ":")) else { throw error("expected `:`") }
             members.append(JSONValue.Member(name: name, value: try value(depth: depth + 1)))
             skipSpace()
             if take(UInt8(ascii: "}")) { return .object(members) }
-            guard take(UInt8(ascii: ",")) else { throw error("`,` or `}` is expected") }
+            guard take(UInt8(ascii: ",")) else { throw error("expected `,` or `}`") }
         }
     }
 
@@ -109,7 +109,7 @@ package struct JSONParser {
             values.append(try value(depth: depth + 1))
             skipSpace()
             if take(UInt8(ascii: "]")) { return .list(values) }
-            guard take(UInt8(ascii: ",")) else { throw error("`,` or `]` is expected") }
+            guard take(UInt8(ascii: ",")) else { throw error("expected `,` or `]`") }
         }
     }
 
@@ -125,19 +125,19 @@ package struct JSONParser {
         _ = take(UInt8(ascii: "-"))
         let leading = next
         let count = digits()
-        guard count > 0, count == 1 || leading != UInt8(ascii: "0") else { throw error("a malformed number") }
+        guard count > 0, count == 1 || leading != UInt8(ascii: "0") else { throw error("malformed number") }
         if take(UInt8(ascii: ".")) {
             isWhole = false
-            guard digits() > 0 else { throw error("a malformed number") }
+            guard digits() > 0 else { throw error("malformed number") }
         }
         if take(UInt8(ascii: "e")) || take(UInt8(ascii: "E")) {
             isWhole = false
             if !take(UInt8(ascii: "+")) { _ = take(UInt8(ascii: "-")) }
-            guard digits() > 0 else { throw error("a malformed number") }
+            guard digits() > 0 else { throw error("malformed number") }
         }
         let text = String(decoding: bytes[start..<at], as: UTF8.self)
         if isWhole, let whole = Int(text) { return .int(whole) }
-        guard let double = Double(text), double.isFinite else { throw error("a number out of range") }
+        guard let double = Double(text), double.isFinite else { throw error("number out of range") }
         return .double(double)
     }
 
@@ -149,7 +149,7 @@ package struct JSONParser {
             case UInt8(ascii: "\""):
                 at += 1
                 return String(decoding: result, as: UTF8.self)
-            case 0..<0x20: throw error("a control character inside a string")
+            case 0..<0x20: throw error("control character in a string")
             case UInt8(ascii: "\\"):
                 at += 1
                 result.append(contentsOf: String(try escape()).utf8)
@@ -158,11 +158,11 @@ package struct JSONParser {
                 at += 1
             }
         }
-        throw error("a string is not closed")
+        throw error("the closing quote of a string is missing")
     }
 
     private mutating func escape() throws(Malformed) -> Unicode.Scalar {
-        guard let byte = next else { throw error("a string is not closed") }
+        guard let byte = next else { throw error("the closing quote of a string is missing") }
         at += 1
         switch byte {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): return Unicode.Scalar(byte)
@@ -175,22 +175,22 @@ package struct JSONParser {
             let first = try fourHex()
             if let scalar = Unicode.Scalar(first) { return scalar }
             guard first < 0xDC00, take(UInt8(ascii: "\\")), take(UInt8(ascii: "u")) else {
-                throw error("half of a surrogate pair")
+                throw error("incomplete surrogate pair")
             }
             let second = try fourHex()
             guard (0xDC00...0xDFFF).contains(second),
                 let scalar = Unicode.Scalar(0x10000 + (first - 0xD800) << 10 + (second - 0xDC00))
-            else { throw error("half of a surrogate pair") }
+            else { throw error("incomplete surrogate pair") }
             return scalar
-        default: throw error("an unknown escape")
+        default: throw error("unknown escape sequence")
         }
     }
 
     private mutating func fourHex() throws(Malformed) -> UInt32 {
-        guard at + 4 <= bytes.count else { throw error("four hexadecimal digits are expected") }
+        guard at + 4 <= bytes.count else { throw error("expected four hexadecimal digits") }
         let text = String(decoding: bytes[at..<at + 4], as: UTF8.self)
         guard text.utf8.allSatisfy({ $0 != 0x2B && $0 != 0x2D }), let value = UInt32(text, radix: 16) else {
-            throw error("four hexadecimal digits are expected")
+            throw error("expected four hexadecimal digits")
         }
         at += 4
         return value

@@ -130,7 +130,7 @@ extension OutputSpecification {
         entry(
             "auto", "[:Q|lossless][:progressive]", quality: "the format's",
             holds: [.copyright, .exif, .icc, .position, .xmp],
-            summary: "The best format that the client accepts, otherwise as `original`.", example: "auto"),
+            summary: "The best format that the client accepts, otherwise the same as `original`.", example: "auto"),
         entry(
             "original", "[:Q|lossless][:progressive]", quality: "the format's",
             holds: [.copyright, .exif, .icc, .position, .xmp],

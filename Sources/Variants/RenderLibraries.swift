@@ -97,7 +97,7 @@ extension RenderLibraries {
         }
         if written.contains(format) { return }
         throw RenderError(
-            .notAvailable, Self.sentence("write", format, encoder.packages) + ", or choose another output")
+            .notAvailable, Self.sentence("write", format, encoder.packages) + ", or use a different output")
     }
 
     /// Throws `unsupportedFormat` if the format cannot be decoded.
@@ -109,7 +109,7 @@ extension RenderLibraries {
     private static func sentence(
         _ what: String, _ format: ImageFormat, _ packages: (debian12: String, debian13: String)
     ) -> String {
-        "the libraries of this machine cannot \(what) \(format.title): install \(packages.debian12) (Debian 12) or "
+        "the libraries on this machine cannot \(what) \(format.title): install \(packages.debian12) (Debian 12) or "
             + "\(packages.debian13) (Debian 13)"
     }
 }

@@ -56,10 +56,10 @@ extension RenderJob {
         guard memory.total > limit else { return }
         func megabytes(_ bytes: Int) -> String { "\((bytes + 999_999) / 1_000_000) MB" }
         throw .overLimit(
-            "\(pictureText) may take \(megabytes(memory.total)) of memory (\(megabytes(memory.decode)) to decode, \(megabytes(memory.pictures)) for the "
-                + "steps and the output), which is",
+            "\(pictureText) may take \(megabytes(memory.total)) of memory (\(megabytes(memory.decode)) for decoding, \(megabytes(memory.pictures)) for the "
+                + "steps and the output)",
             "workerMemory", limit,
             remedy: memory.pictures > memory.decode
-                ? "raise the limit, or begin the recipe with a step that makes the picture smaller" : nil)
+                ? "raise the limit, or begin the recipe with a step that reduces the size" : nil)
     }
 }

@@ -124,26 +124,30 @@ extension RenderJob {
     /// - Parameter memory: the number of bytes that a worker may use, or nil if the process has no memory limit.
     package func checkLimits(memory: Int? = nil) throws(RenderError) {
         if let error = recipe.error { throw RenderError(.notApplicable, "recipe `\(recipe)`: \(error)") }
-        func check(_ what: String, _ value: Int, _ limit: Int, _ name: String) throws(RenderError) {
-            if value > limit { throw .overLimit("\(what) of \(value) is", name, limit) }
+        func check(
+            _ value: Int, _ limit: Int, _ name: String, _ message: @autoclosure () -> String
+        ) throws(RenderError) {
+            if value > limit { throw .overLimit(message(), name, limit) }
         }
         try limits.checkFormat(header.format)
-        try check("an original", original.count, limits.bytes, "bytes")
+        try check(original.count, limits.bytes, "bytes", "the original has \(original.count) bytes")
         let frames = frameCount
         let (area, overflow) = header.encodedWidth.multipliedReportingOverflow(by: header.encodedHeight)
         let (pixels, overflowOfAll) = area.multipliedReportingOverflow(by: frames)
         let fitting = overflow || area < 1 ? 0 : min(limits.frames, limits.pixels / area)
-        let remedy = frames > 1 && fitting > 0 ? "`frames:\(fitting)` fits" : nil
+        let remedy = frames > 1 && fitting > 0 ? "use `frames:\(fitting)` for fewer frames" : nil
         if frames > limits.frames {
-            throw .overLimit("\(frames) frames are", "frames", limits.frames, remedy: remedy)
+            throw .overLimit("the animation has \(frames) frames", "frames", limits.frames, remedy: remedy)
         }
         if overflow || overflowOfAll || pixels > limits.pixels {
             var message = header.sizeText
             if frames > 1 { message += " × \(frames) frames" }
-            throw .overLimit(message + " are", "pixels", limits.pixels, remedy: remedy)
+            throw .overLimit("the picture has " + message, "pixels", limits.pixels, remedy: remedy)
         }
-        try check("a number of JPEG scans", header.scans, limits.scans, "scans")
-        try check("an ICC profile size", header.profileBytes, limits.profileBytes, "profileBytes")
+        try check(header.scans, limits.scans, "scans", "the JPEG has \(header.scans) scans")
+        try check(
+            header.profileBytes, limits.profileBytes, "profileBytes",
+            "the ICC profile has \(header.profileBytes) bytes")
         if header.encodedWidth < 1 || header.encodedHeight < 1 {
             throw RenderError(.undecodable, "the header declares an empty picture")
         }
@@ -173,8 +177,8 @@ extension RenderLimits {
         let edge = max(size.width, size.height)
         guard edge <= outputEdge else {
             throw .overLimit(
-                "an edge of \(edge) px (\(size.width) × \(size.height)) is", "outputEdge", outputEdge,
-                remedy: "ask for a smaller size, as with `thumbnail:\(outputEdge)`")
+                "the result has an edge of \(edge) px (\(size.width) × \(size.height))", "outputEdge", outputEdge,
+                remedy: "use a smaller size, such as `thumbnail:\(outputEdge)`")
         }
     }
 
@@ -184,7 +188,7 @@ extension RenderLimits {
         let known = ImageFormat.decodable.filter(formats.contains).map(\.rawValue).joined(separator: ", ")
         throw RenderError(
             .unsupportedFormat,
-            "\(format.rawValue) pictures are not decoded by this configuration (the setting `decoders` lists \(known)); add the format, or "
+            "\(format.rawValue) pictures are not decoded, because the setting `decoders` contains only \(known); add the format, or "
                 + "convert the picture")
     }
 }
@@ -195,6 +199,6 @@ extension RenderError {
     static func overLimit(_ what: String, _ limit: String, _ value: Int, remedy: String? = nil) -> RenderError {
         RenderError(
             .overLimit,
-            "\(what) over the limit limits.\(limit) = \(value); \(remedy ?? "raise the limit to accept such pictures")")
+            "\(what), which exceeds limits.\(limit) = \(value); \(remedy ?? "raise the limit to accept such pictures")")
     }
 }

@@ -70,7 +70,7 @@ extension RenderJob {
         let scans = header.scans > 1 ? " in \(header.scans) scans" : ""
         throw RenderError(
             .overLimit,
-            "\(pictureText)\(scans) may take \(Int(seconds.rounded(.up))) s to decode, which is over the limit "
+            "\(pictureText)\(scans) may take \(Int(seconds.rounded(.up))) s to decode, which exceeds "
                 + "limits.seconds = \(limits.seconds); raise the limit to accept such pictures")
     }
 }

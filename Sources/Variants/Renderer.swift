@@ -87,9 +87,9 @@ public final class InProcessRenderer: Rendering {
         guard !formats.contains(format) else { return }
         throw RenderError(
             .unsupportedFormat,
-            "\(format.rawValue) pictures are decoded in render workers only, because a vulnerability in their decoder could take over this "
-                + "process: choose RenderIsolation.workers (render.isolation=workers), or name the format in "
-                + "RenderingConfiguration.inProcessFormats for pictures you trust")
+            "\(format.rawValue) pictures are decoded only in render workers, because a malicious picture could exploit their decoder and take over this "
+                + "process: use RenderIsolation.workers (render.isolation=workers), or add the format to "
+                + "RenderingConfiguration.inProcessFormats if all pictures are trusted")
     }
 }
 
@@ -185,8 +185,8 @@ struct Render {
         if let drawn = plan.drawn, let file = job.header.format.decoder?.redrawn(original, drawn) {
             guard drawn.width * drawn.height <= job.limits.pixels else {
                 throw .overLimit(
-                    "drawing at \(drawn.width) × \(drawn.height) is", "pixels", job.limits.pixels,
-                    remedy: "ask for a smaller size")
+                    "the SVG would be drawn at \(drawn.width) × \(drawn.height) pixels", "pixels", job.limits.pixels,
+                    remedy: "use a smaller size")
             }
             var header = job.header
             (header.encodedWidth, header.encodedHeight) = (drawn.width, drawn.height)
@@ -202,7 +202,7 @@ struct Render {
         }
         context.control.watch(image)
         if let profile = image.blob("icc-profile-data"), profile.count > job.limits.profileBytes {
-            throw .overLimit("an ICC profile size of \(profile.count) is", "profileBytes", job.limits.profileBytes)
+            throw .overLimit("the ICC profile has \(profile.count) bytes", "profileBytes", job.limits.profileBytes)
         }
         var metadata = KeptBlobs()
         if !job.output.keep.isEmpty {
@@ -248,8 +248,9 @@ struct Render {
         let first = picture.image
         if frames.count > 1, first.width * first.height * frames.count > job.limits.pixels {
             throw .overLimit(
-                "\(frames.count) frames of \(first.width) × \(first.height) pixels are", "pixels", job.limits.pixels,
-                remedy: "`frames:\(max(1, job.limits.pixels / (first.width * first.height)))` fits")
+                "the result has \(frames.count) frames of \(first.width) × \(first.height) pixels", "pixels",
+                job.limits.pixels,
+                remedy: "use `frames:\(max(1, job.limits.pixels / (first.width * first.height)))` for fewer frames")
         }
         let frameBytes = first.byteCount
         let storage = PixelStorage(byteCount: frameBytes * frames.count)
@@ -257,7 +258,9 @@ struct Render {
             if index > 0 { picture = try finishedFrame(frames, index, plan) }
             let image = picture.image
             guard image.width == first.width, image.height == first.height, image.bands == first.bands else {
-                throw RenderError(.notApplicable, "the steps give the frames of the animation different sizes")
+                throw RenderError(
+                    .notApplicable,
+                    "the frames of the animation have different sizes after the steps; remove steps such as `trim`")
             }
             try image.compute(into: storage, at: index * frameBytes, context.control)
         }

@@ -396,12 +396,16 @@ import Variants
                 let answer = await site.respond(to: ServerRequest(target: target, fields: [HeaderField("Host", "a")]))
                 // The reason is for the log: it is not the client's to know.
                 let note = Self.note(answer)
-                #expect(note.hasPrefix("403 source-refused: ") && note.contains("nothing in `sources.allow` admits it"))
+                #expect(
+                    note.hasPrefix("403 source-refused: ")
+                        && note.contains("the source does not match any pattern in `sources.allow`"))
                 #expect(!String(decoding: answer.body, as: UTF8.self).contains("admits"))
                 var request = ServerRequest(target: target, fields: [HeaderField("Host", "a")])
                 request.isAdministrative = true
                 let shown = await site.respond(to: request)
-                #expect(String(decoding: shown.body, as: UTF8.self).contains("nothing in `sources.allow` admits it"))
+                #expect(
+                    String(decoding: shown.body, as: UTF8.self).contains(
+                        "the source does not match any pattern in `sources.allow`"))
                 #expect(site.hit(method: "GET", target: target, fields: [HeaderField("Host", "a")]) == nil)
             }
             await pipeline.shutdown()

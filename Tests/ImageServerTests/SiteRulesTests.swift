@@ -19,17 +19,20 @@ import Variants
     private static let faults: [(String, @Sendable (inout ServerConfiguration) -> Void)] = [
         ("`baseURLs`: `a` is not an http", { $0.baseURLs = ["a": "ftp://a.test"] }),
         ("`baseURLs`: `a`: /nowhere: No such file", { $0.baseURLs = ["a": "file:///nowhere"] }),
-        ("`baseURLs`: no base URL is called `b`", { $0.defaultBase = "b" }),
-        ("`adminToken`: needs at least 16", { $0.adminToken = "tooshort" }),
+        ("`baseURLs`: no base URL has the name `b`", { $0.defaultBase = "b" }),
+        ("`adminToken`: must have at least 16", { $0.adminToken = "tooshort" }),
         ("`referrers`: `a.test/x` has a path", { $0.referrers = ["a.test/x"] }),
         ("`referrers`: ", { $0.referrers = ["a b"] }),
         ("`crossOrigin`: `a` is not an origin", { $0.crossOrigin = ["a"] }),
-        ("`fields`: the server writes `Vary` itself", { $0.fields = ["Vary": "*"] }),
-        ("`fields`: `a b` cannot name a field", { $0.fields = ["a b": "c"] }),
-        ("`fields`: the value of `A` is not visible ASCII", { $0.fields = ["A": "b\r\nc"] }),
+        ("`fields`: `Vary` cannot be added, because the server sets this field itself", { $0.fields = ["Vary": "*"] }),
+        ("`fields`: `a b` is not a valid name of a header field", { $0.fields = ["a b": "c"] }),
+        (
+            "`fields`: the value of `A` must be visible ASCII, without spaces at the ends",
+            { $0.fields = ["A": "b\r\nc"] }
+        ),
         ("`fallback`: ", { $0.fallback = [1, 2, 3] }),
-        ("`mountPoint`: it is a path", { $0.mountPoint = "images/" }),
-        ("`recipes.sizes`: a size has 1 to 8192 pixels", { $0.recipes.sizes = [20, 8193] }),
+        ("`mountPoint`: must be a path", { $0.mountPoint = "images/" }),
+        ("`recipes.sizes`: a size must be between 1 and 8192 pixels", { $0.recipes.sizes = [20, 8193] }),
     ]
 
     @Test(arguments: faults)
@@ -48,7 +51,7 @@ import Variants
         }
         if let status, [199, 304, 600].contains(status) {
             let error = #expect(throws: InvalidSetting.self) { try rules() }
-            #expect(error?.message == "`fallback`: a picture has the status 200, or one from 400 on")
+            #expect(error?.message == "`fallback`: the status must be 200, or between 400 and 599")
         } else {
             #expect(throws: Never.self) { try rules() }
         }

@@ -193,7 +193,7 @@ def errors_show(visit, origin):
     # This machine's clients are operators.
     page.get_by_label("or the URL of a picture").fill("http://denied.test/a.jpg")
     page.keyboard.press("Enter")
-    expect(failure).to_contain_text("`denied.test` in `sources.deny` refuses it")
+    expect(failure).to_contain_text("matches `denied.test` in `sources.deny`")
     page.get_by_text("Meadow", exact=True).click()
     expect(failure).to_be_hidden()
 
@@ -262,7 +262,7 @@ def the_divider_compares_with_png_aligned_at_every_width(visit, origin):
         one, other = boxes(page)
         assert one == other and one["width"] > 50, (width, one, other)
     expect(page.locator("#against-title")).to_have_text("as PNG")
-    expect(page.locator("#saved")).to_have_text(re.compile("fewer bytes than the same as PNG"))
+    expect(page.locator("#saved")).to_have_text(re.compile("fewer bytes than the same recipe as PNG"))
     bytes_of = page.evaluate("""async () => Promise.all(["png:lossless", "webp:40"].map(async (output) =>
         (await (await fetch(`variant/unsigned/thumbnail:300x200:fill,${output}/sample:dusk`)).blob()).size))""")
     expect(page.locator("#saved")).to_contain_text(f"{round((1 - bytes_of[1] / bytes_of[0]) * 100)} %")
@@ -553,7 +553,7 @@ def snippets_can_be_copied(visit, origin):
         expect(snippet).to_contain_text(f"-o dunes-2mp.{'jpg' if shown == 'jpeg' else shown}")
         page.get_by_role("tab", name="Swift").click()
         expect(snippet).to_contain_text(f'recipe: "thumbnail:300,{shown}{quality}{progressive}"')
-    page.get_by_text("Header fields of the answer").click()
+    page.get_by_text("Header fields of the response").click()
     expect(page.locator("#fields")).to_contain_text("content-security-policy")
 
 
@@ -582,7 +582,7 @@ def the_caches_show_and_are_purged(visit, origin):
     expect(card.get_by_role("button", name="Purge source")).to_be_hidden()
     page.get_by_role("textbox", name="Admin token").fill("secret-of-the-test")
     page.get_by_role("button", name="Use").click()
-    expect(page.locator("#token-state")).to_contain_text("until this tab closes")
+    expect(page.locator("#token-state")).to_contain_text("until this tab is closed")
     card.get_by_role("button", name="Purge source").click()
     card.get_by_role("button", name="Purge original and variants?").click()
     expect(card.locator(".note")).not_to_have_text("")

@@ -41,8 +41,8 @@ import Testing
                     "c.yaml, line 7: `recipes.allow`: recipe `thumbnial:3`: unknown step; did you mean "
                         + "`thumbnail`?",
                     "c.yaml, line 8: `auto`: expected one of jxl, avif, webp, not `bmp`",
-                    "environment variable PIPECTL_ADMIN_TOKEN: `adminToken`: needs at least 16 characters, visible ASCII "
-                        + "without spaces; `openssl rand -hex 32` makes one",
+                    "environment variable PIPECTL_ADMIN_TOKEN: `adminToken`: must have at least 16 characters of visible ASCII "
+                        + "without spaces; create one with `openssl rand -hex 32`",
                     "environment variable PIPECTL_NOTHING_LIKE_IT: there is no setting for this variable",
                     "--set retries: `many` is not valid for `retries`; expected a whole number from 0 to 20",
                     "--set server.rate: `-1` is not valid for `server.rate`; expected a number of at least 0",

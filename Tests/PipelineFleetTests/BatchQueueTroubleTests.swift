@@ -190,7 +190,7 @@ import Testing
         let old = try await Batch(server: RedisTestServer("--rename-command", "XPENDING", ""))
         let error = await thrown { try await old.worker().next() }
         guard case .serverTooOld = error else { throw try #require(error) }
-        #expect(error?.description.contains("need Redis 6.2") == true)
+        #expect(error?.description.contains("require Redis 6.2") == true)
         let batch = try await Batch()
         try await batch.redis.reply(to: "XADD", batch.id.items, "*", "number", "x")
         try await batch.redis.reply(to: "XADD", batch.id.results, "*", "number", "1")

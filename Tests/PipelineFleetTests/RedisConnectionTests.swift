@@ -74,8 +74,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("", "the server requires a password"), (":wrong-secret@", "refuses the user or the password (WRONGPASS)"),
-        ("stranger:wrong-secret@", "refuses the user or the password (WRONGPASS)"),
+        ("", "the server requires a password"), (":wrong-secret@", "rejected the user or the password"),
+        ("stranger:wrong-secret@", "rejected the user or the password"),
     ])
     func `says which credentials are refused, without the password`(credentials: String, advice: String) async throws {
         let server = try RedisTestServer("--requirepass", "right-secret")
@@ -94,7 +94,7 @@ import Testing
         let server = try RedisTestServer(tls: try authority.issue("server"))
         var configuration = try server.configuration(scheme: "rediss")
         let distrusting = RedisConnection(configuration)
-        await fails(.tls, "its authority trusted or given as a file") {
+        await fails(.tls, "issued by a trusted authority") {
             try await distrusting.reply(to: "PING")
         }
         configuration.authoritiesFile = authority.certificate
@@ -113,22 +113,22 @@ import Testing
         var configuration = try secure.configuration(scheme: "rediss")
         configuration.authoritiesFile = authority.certificate
         let other = RedisConnection(configuration)
-        await fails(.tls, "is the certificate valid for `127.0.0.1`") {
+        await fails(.tls, "check that the certificate is valid for `127.0.0.1`") {
             try await other.reply(to: "PING")
         }
         let plain = try secure.connection()
-        await fails(.unreachable, "write rediss://") { try await plain.reply(to: "PING") }
+        await fails(.unreachable, "use rediss://") { try await plain.reply(to: "PING") }
         let strict = try RedisTestServer("--tls-auth-clients", "yes", tls: try authority.issue("strict"))
         configuration = try strict.configuration(scheme: "rediss")
         configuration.authoritiesFile = authority.certificate
         let unknown = RedisConnection(configuration)
-        await fails(.unreachable, "set its `tls-auth-clients` to no") { try await unknown.reply(to: "PING") }
+        await fails(.unreachable, "set `tls-auth-clients` to no") { try await unknown.reply(to: "PING") }
         let insecure = try RedisTestServer()
         // Redis takes the handshake for a command that has not ended yet.
         configuration = try insecure.configuration(scheme: "rediss")
         configuration.timeoutSeconds = 1
         let eager = RedisConnection(configuration)
-        await fails(.timedOut, "does it speak TLS on this port?") { try await eager.reply(to: "PING") }
+        await fails(.timedOut, "does not use TLS on this port") { try await eager.reply(to: "PING") }
     }
 
     @Test func `connects again after the server was restarted`() async throws {
@@ -136,7 +136,7 @@ import Testing
         let connection = try server.connection()
         try await connection.reply(to: "PING")
         server.stop()
-        await fails(.unreachable, "no connection; is the server up") {
+        await fails(.unreachable, "cannot connect; check that the server is running") {
             try await connection.reply(to: "PING")
         }
         let restarted = try RedisTestServer(port: server.port)
@@ -177,7 +177,7 @@ import Testing
         }
         // The kernel accepts connections, but the server does not.
         let new = try server.connection()
-        await fails(.timedOut, "is the server overloaded") {
+        await fails(.timedOut, "the server may be overloaded") {
             try await new.send([["PING"]], timeoutSeconds: 0.2)
         }
         kill(process, SIGCONT)
@@ -231,10 +231,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ("HTTP/1.1 400 Bad Request\r\n\r\n", RedisError.Code.protocolViolation, "does not answer as Redis does"),
-        ("*1\r\n*1\r\n$-7\r\n", .protocolViolation, "does not answer as Redis does"),
-        ("+PONG\r\n+PONG\r\n", .protocolViolation, "more replies than there were commands"),
-        ("-LOADING Redis is loading the dataset in memory\r\n", .server, "able to answer later"),
+        ("HTTP/1.1 400 Bad Request\r\n\r\n", RedisError.Code.protocolViolation, "is not valid in the Redis protocol"),
+        ("*1\r\n*1\r\n$-7\r\n", .protocolViolation, "is not valid in the Redis protocol"),
+        ("+PONG\r\n+PONG\r\n", .protocolViolation, "more replies than it received commands"),
+        ("-LOADING Redis is loading the dataset in memory\r\n", .server, "try again later"),
         ("-ERR max number of clients reached\r\n", .server, "max number of clients"),
         ("", .unreachable, "the server closed the connection"),
         ("$5\r\nab", .unreachable, "the server closed the connection"),

@@ -26,7 +26,10 @@ import Testing
                 try await backlog.run(priority) { () async throws(PipelineError) in }
             }
             #expect(refused?.code == .overloaded && refused?.retryAfter == .seconds(1))
-            #expect(refused?.message == "\(room) renders are in progress or waiting; try again in 1 s")
+            #expect(
+                refused?.message
+                    == "\(room) renders are in progress or waiting, which is the limit (`server.queue`); try again in 1 s"
+            )
         }
         #expect(backlog.refused == 3)
         gate.open()
@@ -75,7 +78,9 @@ import Testing
         }
         #expect(refused?.code == .overloaded)
         #expect(
-            refused?.message == "27 fetches from http://slow.example are in progress or waiting; try again in 1 s")
+            refused?.message
+                == "27 fetches from http://slow.example are in progress or waiting, which is the limit (`server.queue`); try again in 1 s"
+        )
         working += await begin("http://other.example", 9)
         #expect(backlog.count == 36 && backlog.refused == 1)
         gate.open()
@@ -111,18 +116,20 @@ import Testing
         for number in 0..<3 { await begin("http://10.0.0.\(number)", "10.0.0.0", 3) }
         #expect(
             await refusal("http://10.0.0.9", "10.0.0.0")
-                == "9 fetches from 10.0.0.0 are in progress or waiting; try again in 1 s")
+                == "9 fetches from 10.0.0.0 are in progress or waiting, which is the limit (`server.queue`); try again in 1 s"
+        )
         for number in 1..<5 { await begin("http://10.0.\(number).1", "10.0.\(number).0", 6) }
         // 33 of 72 places are taken now. Beyond 36, only origins with little work get one.
         await begin("http://10.0.5.1", "10.0.5.0", 4)
         #expect(
-            await refusal("http://10.0.5.1", "10.0.5.0") == "37 fetches are in progress or waiting; try again in 1 s")
+            await refusal("http://10.0.5.1", "10.0.5.0")
+                == "37 fetches are in progress or waiting, which is the limit (`server.queue`); try again in 1 s")
         for number in 6..<17 { await begin("http://10.0.\(number).1", "10.0.\(number).0", 3) }
         await begin("http://other.example", "other.example", 2)
         #expect(backlog.count == 72)
         #expect(
             await refusal("http://new.example", "new.example")
-                == "72 fetches are in progress or waiting; try again in 1 s")
+                == "72 fetches are in progress or waiting, which is the limit (`server.queue`); try again in 1 s")
         gate.open()
         for task in working { try await task.value }
         #expect(backlog.count == 0 && backlog.refused == 3)

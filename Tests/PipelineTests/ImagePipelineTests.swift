@@ -184,7 +184,7 @@ struct ImagePipelineTests {
         #expect(counters?.originals.refused == 2 && counters?.records.entries == 0)
         #expect(counters?.variants.refused == 1)
         #expect(log.entries.count == 1)
-        #expect(log.entries.first?.message.description.contains("bytes left") == true)
+        #expect(log.entries.first?.message.description.contains("bytes are free") == true)
         bench.origin.stop()
         await pipeline.shutdown()
     }

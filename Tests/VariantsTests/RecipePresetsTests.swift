@@ -47,10 +47,10 @@ import Testing
         let presets = try RecipePresets(["out": "circle,webp"])
         #expect(try Recipe("flip:h,@out", presets: presets).description == "flip:h,circle,webp")
         let message = RecipeErrorTests.message("@out,flip:h", presets)
-        #expect(message.contains("step 1, `@out`: in preset `out`, step 2, `webp`: an output ends the recipe"))
+        #expect(message.contains("step 1, `@out`: in preset `out`, step 2, `webp`: the output `webp` must be the last"))
         #expect(throws: RecipeError.self) { try Recipe("@out,flip:h,png", presets: presets) }
-        #expect(Self.message(["a": "png,circle"]).contains("an output ends the recipe"))
-        #expect(Self.message(["a": "@b,circle", "b": "png"]).contains("an output ends the recipe"))
+        #expect(Self.message(["a": "png,circle"]).contains("must be the last step of the recipe"))
+        #expect(Self.message(["a": "@b,circle", "b": "png"]).contains("must be the last step of the recipe"))
     }
 
     @Test(arguments: [

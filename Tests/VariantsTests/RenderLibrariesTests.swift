@@ -33,11 +33,11 @@ import Testing
         let missing = Self.without(.avif, .jxl).missing(decoding: [.avif, .jpeg])
         #expect(
             missing == [
-                "the libraries of this machine cannot write AVIF: install libvips42 with libheif1 (Debian 12) or "
+                "the libraries on this machine cannot write AVIF: install libvips42 with libheif1 (Debian 12) or "
                     + "libheif-plugin-aomenc (Debian 13)",
-                "the libraries of this machine cannot write JPEG XL: install libvips42 with libjxl0.7 (Debian 12) or "
+                "the libraries on this machine cannot write JPEG XL: install libvips42 with libjxl0.7 (Debian 12) or "
                     + "libvips42t64 with libjxl0.11 (Debian 13)",
-                "the libraries of this machine cannot read AVIF: install libvips42 with libheif1 (Debian 12) or "
+                "the libraries on this machine cannot read AVIF: install libvips42 with libheif1 (Debian 12) or "
                     + "libheif-plugin-dav1d (Debian 13)",
             ])
         let error = #expect(throws: RenderError.self) { try Self.without(.jxl).checkWrites(.jxl) }

@@ -27,7 +27,7 @@ export async function ask(path, options = {}) {
     response = await fetch(new URL(path, root), options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Failure("The server cannot be reached", "Is it still running?");
+    throw new Failure("The server cannot be reached", "Check that it is still running.");
   }
   if (!response.ok) throw await Failure.of(response);
   return response;
@@ -73,27 +73,27 @@ export function serverTimings(text) {
  *   folders. In both cases, no origin is contacted, and the entry does not expire.
  */
 export function cacheSentence(text, place) {
-  if (!text) return "The answer has no Cache-Status.";
+  if (!text) return "The response has no Cache-Status.";
   const parameters = Object.fromEntries(
     text.split(";").slice(1).map((part) => part.trim().split("=")).map(([key, value]) => [key, value ?? true]));
   const fresh = parameters.ttl === undefined || place ? ""
     : Number(parameters.ttl) >= 0 ? `, fresh for ${parameters.ttl} s` : ", no longer fresh";
   if (parameters.hit) {
     const detail = { memory: "memory", disk: "the disk", remote: "the bucket", rendered: "a stored original" }[parameters.detail];
-    if (parameters.detail === "rendered" && place === "sample") return "Rendered of the server's own sample.";
-    if (parameters.detail === "rendered" && place === "folder") return "Rendered: the file is from this folder.";
-    if (detail && place === "folder") return `Hit: answered from ${detail}; the file is from this folder and has not changed.`;
-    if (parameters.detail === "rendered") return `The original was cached, the variant was rendered${fresh}.`;
-    return `Hit: answered from ${detail ?? parameters.detail ?? "the cache"}${fresh}.`;
+    if (parameters.detail === "rendered" && place === "sample") return "Rendered from the server's own sample.";
+    if (parameters.detail === "rendered" && place === "folder") return "Rendered from the file in this folder.";
+    if (detail && place === "folder") return `Hit: served from ${detail}; the file in this folder has not changed.`;
+    if (parameters.detail === "rendered") return `The original was cached, and the variant was rendered${fresh}.`;
+    return `Hit: served from ${detail ?? parameters.detail ?? "the cache"}${fresh}.`;
   }
   const reasons = {
-    "uri-miss": "Miss: the origin was asked", stale: "The stored original was stale, so the origin was asked",
-    "vary-miss": "Miss: no stored selection fits", bypass: "The cache was bypassed",
-    request: "The request asked for a new answer", method: "The method goes to the origin",
+    "uri-miss": "Miss: the origin was contacted", stale: "The stored original was stale, so the origin was contacted",
+    "vary-miss": "Miss: no stored response matches the request (Vary)", bypass: "The cache was bypassed",
+    request: "The request required a new response", method: "Requests with this method go to the origin",
   };
   return [
-    reasons[parameters.fwd] ?? "The origin was asked", parameters.collapsed && ", together with other requests",
-    parameters.stored && ", the answer is stored", fresh, ".",
+    reasons[parameters.fwd] ?? "The origin was contacted", parameters.collapsed && ", together with other requests",
+    parameters.stored && ", and the response was stored", fresh, ".",
   ].filter(Boolean).join("");
 }
 

@@ -251,7 +251,7 @@ class Page {
         button("up", "Move up", () => move(-1), at === 0),
         button("down", "Move down", () => move(1), at === this.steps.length - 1),
         button("remove", "Remove", remove)),
-      h("p", { class: "soft summary", title: entry?.ranges ?? "" }, marked(entry?.summary ?? "Not in this server's catalogue.")),
+      h("p", { class: "soft summary", title: entry?.ranges ?? "" }, marked(entry?.summary ?? "This server does not have this step.")),
       h("div", { class: "fields" }, stepFields(step, () => this.changed())));
   }
 
@@ -305,7 +305,7 @@ class Page {
       Object.assign(variant, { recipe, place });
       this.hold("variant", variant);
       this.showFailure(variant.size ? null : new Failure(
-        "This browser cannot show the format", `The answer is ${variant.type}; it can be saved from its URL.`));
+        "This browser cannot show the format", `The response is ${variant.type}. You can download it.`));
       this.showPictures();
       this.showSnippet();
       await this.loadReference(source, abort.signal);
@@ -372,7 +372,7 @@ class Page {
     if (!variant) return;
     const role = byID("against").value;
     const against = this.pictures[role] ?? original;
-    const captions = { reference: "Same as PNG", original: "Original", kept: `Kept: ${against.recipe}` };
+    const captions = { reference: "As PNG", original: "Original", kept: `Kept: ${against.recipe}` };
     this.view.show(0, against, against === original ? "Original" : captions[role]);
     this.view.show(1, variant, "Variant");
     this.drawing.mark(against === original ? this.marks : {});
@@ -440,7 +440,7 @@ class Page {
     if (error === null) return place.replaceChildren();
     const isOurs = error instanceof Failure;
     place.replaceChildren(
-      h("strong", {}, isOurs ? error.title : "The page has a problem"),
+      h("strong", {}, isOurs ? error.title : "An error occurred in this page"),
       h("p", {}, isOurs ? error.detail ?? "" : String(error)),
       isOurs && error.type ? h("code", {}, `${error.status} ${error.type}`) : "");
     const number = /^step (\d+)/.exec((isOurs && error.detail) || "")?.[1];
@@ -469,7 +469,7 @@ class Page {
     byID("against-title").textContent = title;
     const base = other ?? original;
     const share = variant.blob.size / base.blob.size;
-    const name = base === original ? "the original" : base === reference ? "the same as PNG" : "the kept variant";
+    const name = base === original ? "the original" : base === reference ? "the same recipe as PNG" : "the kept variant";
     byID("saved").textContent = share <= 1
       ? `${Math.round((1 - share) * 100)} % fewer bytes than ${name}` : `${share.toFixed(1)} times the bytes of ${name}`;
     byID("output-bytes").textContent = [bytesText(variant.blob.size), variant.score && scoreText(variant.score)]
@@ -560,7 +560,7 @@ class Page {
     } catch {
       // Without TLS, browsers allow only pages of this machine to write to the clipboard.
       getSelection().selectAllChildren(byID("snippet"));
-      told.textContent = "Selected; press Ctrl C.";
+      told.textContent = "The text is selected. Press Ctrl+C to copy it.";
     }
     setTimeout(() => { told.textContent = ""; }, 2500);
   }
@@ -587,5 +587,5 @@ try {
 } catch (error) {
   byID("failure").hidden = false;
   byID("failure").replaceChildren(
-    h("strong", {}, error.title ?? "The page could not start"), h("p", {}, error.detail ?? String(error)));
+    h("strong", {}, error.title ?? "The page cannot be loaded"), h("p", {}, error.detail ?? String(error)));
 }

@@ -39,7 +39,7 @@ export class CacheView {
 
   tellToken() {
     const isKnown = sessionStorage.getItem(TOKEN) !== null;
-    byID("token-state").textContent = isKnown ? "A token is kept until this tab closes." : "No token is set.";
+    byID("token-state").textContent = isKnown ? "A token is set until this tab is closed." : "No token is set.";
     byID("forget-token").hidden = !isKnown;
     // Without a token, the server rejects purges.
     byID("recent").classList.toggle("closed", !isKnown);
@@ -74,7 +74,7 @@ export class CacheView {
     const place = byID("cache-error");
     place.hidden = false;
     place.replaceChildren(
-      h("strong", {}, error instanceof Failure ? error.title : "Something went wrong"),
+      h("strong", {}, error instanceof Failure ? error.title : "The caches cannot be shown"),
       h("p", {}, error instanceof Failure ? error.detail ?? "" : String(error)));
   }
 
@@ -151,7 +151,7 @@ export class CacheView {
           h("div", { class: "row" },
             canOpen && h("button", { type: "button", onclick: () => this.open(variant.recipe, source) }, "Open"),
             source && !source.startsWith("sample:") && h("button", {
-              type: "button", class: "danger", title: "Removes the original and all of its variants",
+              type: "button", class: "danger", title: "Remove the original and all its variants",
               onclick: (event) => this.purge(source, event.target, note),
             }, "Purge source")),
           note)),

@@ -62,7 +62,7 @@ export class FolderView {
       byID("folder-empty").hidden = true;
       byID("folder-error").hidden = false;
       byID("folder-error").replaceChildren(
-        h("strong", {}, error.title ?? "Something went wrong"), h("p", {}, error.detail ?? String(error)));
+        h("strong", {}, error.title ?? "The folder cannot be shown"), h("p", {}, error.detail ?? String(error)));
     } finally {
       more.disabled = false;
     }
@@ -93,7 +93,7 @@ async function explain(image, source, kind) {
     detail = error.detail ?? error.title;
     const isForeign = /not an image/.test(detail);
     const problem = error.type?.split(":").at(-1);
-    text = { "not-an-image": isForeign ? "not a picture" : "not decoded here", undecodable: "damaged" }[problem] ?? error.title;
+    text = { "not-an-image": isForeign ? "not a picture" : "format not supported", undecodable: "damaged" }[problem] ?? error.title;
   }
   image.closest(".tile").title = detail;
   image.replaceWith(note(kind, text));

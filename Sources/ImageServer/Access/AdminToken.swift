@@ -15,12 +15,12 @@ package struct AdminToken: Sendable {
     ///   with `replace-this`, as the placeholders in the shipped files do. No message contains the string.
     package init(_ text: String) throws(InvalidSetting) {
         guard !text.hasPrefix("replace-this") else {
-            throw InvalidSetting("is the text of an example, and known to all; `openssl rand -hex 32` makes one")
+            throw InvalidSetting("is a placeholder from the documentation; create a secret with `openssl rand -hex 32`")
         }
         guard text.utf8.count >= Self.leastBytes, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw InvalidSetting(
-                "needs at least \(Self.leastBytes) characters, visible ASCII without spaces; "
-                    + "`openssl rand -hex 32` makes one")
+                "must have at least \(Self.leastBytes) characters of visible ASCII without spaces; "
+                    + "create one with `openssl rand -hex 32`")
         }
         digest = Self.digest(text)
     }
@@ -41,11 +41,11 @@ package struct AdminToken: Sendable {
         guard let token else {
             throw Problem(
                 .adminOff,
-                "set `adminToken` (in the settings file, or PIPECTL_ADMIN_TOKEN) to at least \(leastBytes) characters "
-                    + "and start the server again")
+                "to enable this, set `adminToken` (in the settings file, or PIPECTL_ADMIN_TOKEN) to a secret of at least \(leastBytes) characters "
+                    + "and restart the server")
         }
         guard token.isIn(fields) else {
-            throw Problem(.unauthorized, "send `Authorization: Bearer` and the server's `adminToken`")
+            throw Problem(.unauthorized, "send `Authorization: Bearer TOKEN` with the `adminToken` of the server")
         }
     }
 }

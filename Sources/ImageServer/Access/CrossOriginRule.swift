@@ -15,7 +15,7 @@ package enum CrossOriginRule: Sendable, Hashable {
     /// - Throws: if a string is not an origin. The error names the first such string.
     package init(_ texts: [String]) throws(InvalidSetting) {
         for text in texts where text != "*" && !Self.isOrigin(text) {
-            throw InvalidSetting("`\(text)` is not an origin such as https://example.org, nor *")
+            throw InvalidSetting("`\(text)` is neither an origin such as https://example.org nor *")
         }
         self = texts.isEmpty ? .none : texts.contains("*") ? .all : .list(texts.map { $0.lowercased() })
     }

@@ -24,7 +24,9 @@ package struct LoopGuard: Sendable, Hashable {
             line.split(separator: ",").map { part in part.filter { $0 != " " } }
         }
         guard !entries.contains(entry), entries.count(where: { $0.hasPrefix(Self.name) }) < Self.limit else {
-            throw Problem(.loopDetected, "the source leads back to this server")
+            throw Problem(
+                .loopDetected,
+                "the source leads back to this server, which would cause a loop; use a source on a different server")
         }
     }
 

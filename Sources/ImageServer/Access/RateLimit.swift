@@ -95,7 +95,9 @@ extension RateLimit {
         WorkGate { () throws(PipelineError) in
             guard let seconds = self.take(client, now: now()) else { return }
             var error = PipelineError(
-                .rateLimited, "try again in \(seconds) s; cached pictures are served without a limit")
+                .rateLimited,
+                "this client has requested too many new pictures; try again in \(seconds) s (cached pictures are not limited)"
+            )
             error.retryAfter = .seconds(seconds)
             throw error
         }

@@ -56,7 +56,7 @@ public struct RecipeRules: Sendable {
         guard steps <= Recipe.stepLimit else {
             throw Problem(
                 .invalidRecipe,
-                "with the server's watermark it has \(steps) steps, and at most \(Recipe.stepLimit) are made")
+                "the recipe has \(steps) steps, including the server's watermark; the maximum is \(Recipe.stepLimit)")
         }
         return recipe
     }
@@ -92,7 +92,7 @@ public struct RecipeRules: Sendable {
     private func checked(_ recipe: Recipe, text: String) throws(Problem) -> Recipe {
         if let allowed {
             guard allowed.contains(recipe) else {
-                throw Problem(.recipeNotAllowed, "only recipes in `recipes.allow` are made")
+                throw Problem(.recipeNotAllowed, "the recipe is not in `recipes.allow`; use one of the allowed recipes")
             }
         }
         if recipe.presetName != nil { return recipe }
@@ -100,16 +100,16 @@ public struct RecipeRules: Sendable {
             guard preset(in: text) == nil else { return recipe }
             throw Problem(
                 .recipeNotAllowed,
-                "only presets are made (`recipes.presetsOnly`); write one as `@name`"
+                "this server renders only presets (`recipes.presetsOnly`); use `@name`"
                     + (suffixes.isEmpty
-                        ? " and nothing else" : ", alone or with " + suffixes.joined(separator: ", ")))
+                        ? " without further steps" : ", optionally followed by " + suffixes.joined(separator: ", ")))
         }
         if let steps {
             for step in text.split(separator: ",") where !step.hasPrefix("@") {
                 guard let name = Catalogue.listedName(ofStep: step), steps.contains(name) else {
                     throw Problem(
                         .recipeNotAllowed,
-                        "`\(step.prefix { $0 != ":" })` is not one of the steps that this server makes (`recipes.steps`): "
+                        "`\(step.prefix { $0 != ":" })` is not allowed on this server; the allowed steps (`recipes.steps`) are "
                             + steps.sorted().joined(separator: ", "))
                 }
             }
@@ -165,7 +165,7 @@ struct SizeSteps {
             guard !isStrict || step == size else {
                 throw Problem(
                     .invalidRecipe,
-                    "`thumbnail`: \(size) is not a size that this server makes (`sizes.strict`); the next one is \(step)"
+                    "`thumbnail`: the size \(size) is not allowed on this server (`sizes.strict`); the next allowed size is \(step)"
                 )
             }
             return step

@@ -22,8 +22,8 @@ package struct ReferrerRule: Sendable {
             do { patterns.append(try HostPattern(text)) } catch { throw InvalidSetting(error.message) }
             if let remedy = patterns.last?.withoutPath {
                 throw InvalidSetting(
-                    "`\(text)` has a path, which would refuse every page: browsers send other sites only the origin of a "
-                        + "page; write `\(remedy)`")
+                    "`\(text)` contains a path, which would refuse every page, because browsers send only the origin of a "
+                        + "page to other sites; write `\(remedy)`")
             }
         }
         self.patterns = patterns
@@ -32,7 +32,7 @@ package struct ReferrerRule: Sendable {
     /// - Throws: a `Problem` with status 403 if the page is not allowed.
     func check(_ fields: [HeaderField]) throws(Problem) {
         guard !admits(fields) else { return }
-        throw Problem(.referrerRefused, "`server.referrers` names the pages that may")
+        throw Problem(.referrerRefused, "the site of the page is not in `server.referrers`")
     }
 
     func admits(_ fields: [HeaderField]) -> Bool {

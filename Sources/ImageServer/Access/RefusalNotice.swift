@@ -18,6 +18,6 @@ final class RefusalNotice: Sendable {
         let url = source.folder == nil ? try? SourceURL(source.text) : nil
         let name = url.map { "\($0.host):\($0.port)" } ?? source.text
         let isNew = reported.withLock { $0.count < Self.limit && $0.insert(name).inserted }
-        if isNew { warn("source refused (logged once for each \(url == nil ? "file" : "host")): \(reason)") }
+        if isNew { warn("source refused (logged once per \(url == nil ? "file" : "host")): \(reason)") }
     }
 }

@@ -43,7 +43,7 @@ package struct RequestAdmission: Sendable, Hashable {
         let isOld = version == (1, 0)
         let hosts = fields.values(of: "host")
         guard hosts.count <= 1, isOld || hosts.count == 1, hosts.allSatisfy(Self.isHost) else {
-            throw Problem(.malformedRequest, "exactly one valid `Host` field is expected")
+            throw Problem(.malformedRequest, "the request must have exactly one valid `Host` field")
         }
         request = ServerRequest(method: method, target: try Self.originForm(target), fields: fields)
         let connection = fields.values(of: "connection").flatMap { $0.split(separator: ",") }
@@ -52,13 +52,13 @@ package struct RequestAdmission: Sendable, Hashable {
         let coding = fields.values(of: "transfer-encoding")
         guard coding.isEmpty || coding.map({ $0.lowercased() }) == ["chunked"] else {
             // Other transfer codings would be lost when the request is forwarded to an origin (RFC 9112 §6.1).
-            throw Problem(.unknownCoding, "send the body without a transfer coding, or with `chunked`")
+            throw Problem(.unknownCoding, "send the body with the transfer coding `chunked`, or with none")
         }
         let length = fields.values(of: "content-length").first.map { Int($0) ?? .max } ?? 0
         guard length <= bodyLimit else {
             throw Problem(
                 .bodyTooLarge,
-                "a body of \(length) bytes is announced, at most \(bodyLimit) are read (`server.bodyBytes`)")
+                "the body has \(length) bytes; the maximum is \(bodyLimit) (`server.bodyBytes`)")
         }
         let hasBody = length > 0 || !coding.isEmpty
         // A client that waits for "100 Continue" gets the final response instead and sends no body (RFC 9110 §10.1.1).
@@ -85,7 +85,8 @@ package struct RequestAdmission: Sendable, Hashable {
     /// Throws a 414 if the target is longer than `targetLimit`.
     static func checkLength(of target: String) throws(Problem) {
         guard target.utf8.count <= targetLimit else {
-            throw Problem(.targetTooLong, "it has \(target.utf8.count) bytes, at most \(targetLimit) are taken")
+            throw Problem(
+                .targetTooLong, "the request target has \(target.utf8.count) bytes; the maximum is \(targetLimit)")
         }
     }
 
@@ -99,7 +100,8 @@ package struct RequestAdmission: Sendable, Hashable {
     static func originForm(_ target: String) throws(Problem) -> String {
         // A target consists of visible ASCII characters, and a fragment is never sent (RFC 3986 §2, §3.5).
         guard target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "#") }) else {
-            throw Problem(.malformedRequest, "the path holds characters that must be percent-encoded")
+            throw Problem(
+                .malformedRequest, "the path contains characters that must be percent-encoded, such as spaces")
         }
         if target.hasPrefix("/") { return target }
         let lowered = target.prefix(8).lowercased()
@@ -109,7 +111,7 @@ package struct RequestAdmission: Sendable, Hashable {
             guard end != rest.startIndex else { break }
             return rest[end...].hasPrefix("/") ? String(rest[end...]) : "/" + rest[end...]
         }
-        throw Problem(.malformedRequest, "the target is neither a path nor an absolute http(s) URL")
+        throw Problem(.malformedRequest, "the request target must be a path or an absolute http(s) URL")
     }
 }
 
@@ -127,7 +129,7 @@ extension HeaderField {
             return
         }
         guard !value.unicodeScalars.contains("\u{FFFD}") else {
-            throw Problem(.malformedRequest, "the value of `\(name)` is not UTF-8, or has U+FFFD")
+            throw Problem(.malformedRequest, "the value of the field `\(name)` is not valid UTF-8")
         }
         self.init(name, String(String.UnicodeScalarView(value.utf8.map { UnicodeScalar($0) })))
     }

@@ -52,22 +52,25 @@ package struct Signature: Sendable {
             guard allowUnsigned || servesThisMachine else {
                 throw Problem(
                     .badSignature,
-                    "unsigned URLs are off; sign this one, or the operator of this server can set `allowUnsigned`")
+                    "this server does not accept unsigned URLs; sign the URL (`pipectl sign`), or ask the operator to set `allowUnsigned`"
+                )
             }
             guard path.expiry == nil else {
-                throw Problem(.badSignature, "`exp` has an effect in signed URLs only; remove it, or sign the URL")
+                throw Problem(.badSignature, "`exp` is only valid in signed URLs; remove it, or sign the URL")
             }
             return Grant(isSigned: false, expiry: nil)
         }
         guard !keys.isEmpty else {
-            throw Problem(.badSignature, "this server has no keys (`keys`), so it accepts no signature")
+            throw Problem(
+                .badSignature, "this server has no keys, so it cannot verify signatures; set `keys` or `keysFile`")
         }
         // The response does not reveal whether the signature is malformed, the key unknown or the code wrong.
         guard let (id, code) = path.keyAndCode, let key = keys.first(where: { id.elementsEqual($0.id.utf8) }),
             key.isValid(code, for: path.text)
         else {
             throw Problem(
-                .badSignature, "the signature does not belong to this path, or its key is not one of this server's")
+                .badSignature,
+                "the signature does not match the path, or was created with a key that this server does not have")
         }
         if let expiry = path.expiry, now >= Double(expiry) {
             throw Problem(.badSignature, "the URL expired on \(HTTPDate.text(unixSeconds: expiry))")
@@ -102,14 +105,14 @@ public struct SigningKey: Sendable {
     /// - Throws: if the name or the key is invalid. The message does not contain the key.
     public init(id: String, hex: String) throws(InvalidSetting) {
         guard (1...32).contains(id.utf8.count), id.utf8.allSatisfy(\.isOfName) else {
-            throw InvalidSetting("a key's name has 1 to 32 letters, digits, `_` and `-`")
+            throw InvalidSetting("the name of a key must consist of 1 to 32 letters, digits, `_` or `-`")
         }
         guard let bytes = Self.bytes(hex) else {
-            throw InvalidSetting("the key `\(id)` is not written as hexadecimal digits, two for each byte")
+            throw InvalidSetting("the key `\(id)` must be written in hexadecimal digits, two per byte")
         }
         guard bytes.count >= Self.leastBytes else {
             throw InvalidSetting(
-                "the key `\(id)` has \(bytes.count) bytes; at least \(Self.leastBytes) are needed, and 32 are usual "
+                "the key `\(id)` has \(bytes.count) bytes; the minimum is \(Self.leastBytes), and 32 are recommended "
                     + "(`openssl rand -hex 32`)")
         }
         self.id = id

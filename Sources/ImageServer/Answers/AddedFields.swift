@@ -18,13 +18,13 @@ package struct AddedFields: Sendable {
     package init(_ fields: [String: String]) throws(InvalidSetting) {
         for (name, value) in fields {
             guard FieldLines.isToken(name) else {
-                throw InvalidSetting("`\(name)` cannot name a field")
+                throw InvalidSetting("`\(name)` is not a valid name of a header field")
             }
             guard !Self.own.contains(name.lowercased()) else {
-                throw InvalidSetting("the server writes `\(name)` itself")
+                throw InvalidSetting("`\(name)` cannot be added, because the server sets this field itself")
             }
             guard !value.isEmpty, value.trimmingSpace() == value, value.utf8.allSatisfy({ (0x20...0x7E).contains($0) })
-            else { throw InvalidSetting("the value of `\(name)` is not visible ASCII") }
+            else { throw InvalidSetting("the value of `\(name)` must be visible ASCII, without spaces at the ends") }
         }
         self.fields = fields.sorted { $0.key < $1.key }.map { HeaderField($0.key, $0.value) }
     }

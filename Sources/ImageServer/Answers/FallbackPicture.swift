@@ -25,7 +25,7 @@ package struct FallbackPicture: Sendable {
 
     /// Returns the reason why a status is invalid, or nil if it is valid.
     package static func fault(ofStatus status: Int) -> String? {
-        status == 200 || (400...599).contains(status) ? nil : "a picture has the status 200, or one from 400 on"
+        status == 200 || (400...599).contains(status) ? nil : "the status must be 200, or between 400 and 599"
     }
 
     /// Whether the fallback picture is sent for this problem. This is true for 404 and 422, which concern the picture

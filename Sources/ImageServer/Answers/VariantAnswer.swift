@@ -118,9 +118,9 @@ enum VariantAnswer {
     /// Returns the stages that took time, in milliseconds (W3C Server Timing).
     private static func timing(_ timings: Timings) -> String {
         let parts = [
-            ("queue", "waiting for a renderer", timings.queue), ("fetch", "asking the origin", timings.fetch),
-            ("open", "reading the header", timings.decode),
-            ("operations", "decoding, and the steps of the recipe", timings.operations),
+            ("queue", "waiting for a renderer", timings.queue), ("fetch", "waiting for the origin", timings.fetch),
+            ("open", "opening the original", timings.decode),
+            ("operations", "decoding and applying the steps", timings.operations),
             ("encode", "encoding", timings.encode), ("store", "storing", timings.store),
         ]
         return parts.filter { $0.2 > .zero }

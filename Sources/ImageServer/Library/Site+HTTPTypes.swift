@@ -77,14 +77,14 @@ extension Site {
         do {
             for try await piece in body {
                 guard bytes.count + piece.count <= limit else {
-                    throw Problem(.bodyTooLarge, "at most \(limit) bytes are read (`server.bodyBytes`)")
+                    throw Problem(.bodyTooLarge, "the body exceeds the maximum of \(limit) bytes (`server.bodyBytes`)")
                 }
                 bytes += piece
             }
         } catch let problem as Problem {
             throw problem
         } catch {
-            throw Problem(.malformedRequest, "its body ended early")
+            throw Problem(.malformedRequest, "the body ended before it was complete")
         }
         return bytes
     }

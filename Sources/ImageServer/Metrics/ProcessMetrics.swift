@@ -13,14 +13,14 @@ enum ProcessMetrics {
         let pages = numbers("/proc/self/statm")
         let values: [(name: String, kind: String, meaning: String, value: Double?)] = [
             (
-                "cpu_seconds_total", "counter", "user and system time of this process",
+                "cpu_seconds_total", "counter", "user and system CPU time of this process",
                 seconds(usage.ru_utime) + seconds(usage.ru_stime)
             ),
-            ("max_fds", "gauge", "the most files that may be open", knowsFiles ? Double(files.rlim_cur) : nil),
-            ("open_fds", "gauge", "open files", openFiles),
-            ("resident_memory_bytes", "gauge", "memory in use", pages.dropFirst().first.map { $0 * pageSize }),
-            ("start_time_seconds", "gauge", "when the process started, as Unix time", start),
-            ("virtual_memory_bytes", "gauge", "address space in use", pages.first.map { $0 * pageSize }),
+            ("max_fds", "gauge", "maximum number of open files", knowsFiles ? Double(files.rlim_cur) : nil),
+            ("open_fds", "gauge", "number of open files", openFiles),
+            ("resident_memory_bytes", "gauge", "resident memory", pages.dropFirst().first.map { $0 * pageSize }),
+            ("start_time_seconds", "gauge", "start time of the process, in Unix seconds", start),
+            ("virtual_memory_bytes", "gauge", "size of the address space", pages.first.map { $0 * pageSize }),
         ]
         var text = ""
         for (name, kind, meaning, value) in values {

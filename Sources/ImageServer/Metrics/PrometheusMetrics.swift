@@ -47,9 +47,9 @@ public final class PrometheusMetrics: MetricsFactory {
     /// Creates a backend with descriptions of the metrics of pipelines and servers.
     public init() {
         let served = [
-            RequestMetrics.requests: "answers by route and status",
-            RequestMetrics.durations: "time from the head of a request to the head of its answer",
-            RequestMetrics.bytes: "bytes of the bodies of answers",
+            RequestMetrics.requests: "responses by route and status",
+            RequestMetrics.durations: "time from the header of a request to the header of its response",
+            RequestMetrics.bytes: "bytes in response bodies",
         ]
         let folder = Site.folderMeanings.map { (Site.folderPrefix + $0.key, "the cache folder's " + $0.value) }
         for (name, meaning) in Array(ImagePipeline.metricMeanings) + Array(served) + folder {

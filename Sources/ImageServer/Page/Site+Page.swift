@@ -35,7 +35,7 @@ extension Site {
         case .variant(let key, let original):
             try admitOperator(request)
             guard let (entry, body) = await pipeline.storedVariant(key, of: original) else {
-                throw Problem(.unknownPath, "the variant is not stored any more")
+                throw Problem(.unknownPath, "the variant is no longer stored")
             }
             answer = pageAnswer(body, type: entry.mediaType, tag: entry.digest, control: "no-store")
         }
@@ -76,8 +76,8 @@ extension Site {
         guard seesAll(request) else {
             throw Problem(
                 .forbidden,
-                "caches and folders are shown to clients on this machine that ask for it as `localhost` or 127.0.0.1, "
-                    + "by the server's `adminListen` address, and with the admin token")
+                "this view is available to clients on this machine that use `localhost` or 127.0.0.1 as the host, "
+                    + "at the `server.adminListen` address, or with the admin token")
         }
     }
 }

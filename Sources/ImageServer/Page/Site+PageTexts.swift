@@ -124,7 +124,9 @@ extension Site {
             }
         }
         let resolved = try rules.baseURLs.resolved(given["folder"] ?? "")
-        guard let folder = resolved.folder else { throw Problem(.unknownPath, "`baseURLs` has no such folder") }
+        guard let folder = resolved.folder else {
+            throw Problem(.unknownPath, "`baseURLs` does not contain this folder")
+        }
         let path = String(resolved.text.dropFirst(folder.name.count + 1))
         let after = percentDecoded(given["after"] ?? "") ?? []
         let found = await Self.folderReader.run {

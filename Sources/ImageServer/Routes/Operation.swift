@@ -59,13 +59,15 @@ package enum Operation: Sendable, Hashable {
         }
     }
 
-    static let nothing = Problem(.unknownPath, "there is /variant/…, /original/…, /info/…, /health and /ready")
+    static let nothing = Problem(
+        .unknownPath, "the available paths are /variant/…, /original/…, /info/…, /health and /ready")
 
     private static func mode(_ query: [UInt8]?) throws(Problem) -> PurgeMode? {
         guard let query else { return nil }
         for mode in [PurgeMode.hard, .soft] where query.elementsEqual("mode=\(mode.rawValue)".utf8) { return mode }
         throw Problem(
-            .malformedRequest, "the query is `mode=soft` or `mode=hard`; in the source, write `?` as %3F")
+            .malformedRequest,
+            "the query must be `mode=soft` or `mode=hard`; if the `?` belongs to the source, write it as %3F")
     }
 }
 

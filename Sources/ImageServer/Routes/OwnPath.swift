@@ -36,13 +36,14 @@ struct OwnPath {
     }
 
     static let howToEncode =
-        "the source percent-encoded, `?` as %3F, `%` as %25, and `/` as %2F throughout or not at all, "
-        + "or `b64:` and its base64url"
+        "with the source percent-encoded (`?` as %3F, `%` as %25, and either all or no `/` as %2F) "
+        + "or as `b64:` followed by its base64url form"
 
     static func source(_ segments: ArraySlice<Substring>, hasQuery: Bool) throws(Problem) -> String {
         guard !hasQuery else {
             throw Problem(
-                .invalidSource, "a raw `?` ends the source, and only `v=…` and `exp=…` may follow; write \(howToEncode)"
+                .invalidSource,
+                "an unencoded `?` ends the source, and can only be followed by `v=…` or `exp=…`; expected a path \(howToEncode)"
             )
         }
         // Clients and proxies resolve dot segments, and some decode %2F. They would interpret the path differently.
@@ -50,10 +51,11 @@ struct OwnPath {
             let folded = segment.lowercased().replacing("%2e", with: ".")
             guard folded != ".", folded != ".." else {
                 throw Problem(
-                    .invalidSource, "the source has a segment `\(segment)`, which others resolve; leave it out")
+                    .invalidSource,
+                    "the source contains the segment `\(segment)`, which clients and proxies would resolve; remove it")
             }
             guard !folded.contains("%2f") else {
-                throw Problem(.invalidSource, "the source has both `/` and %2F; write \(howToEncode)")
+                throw Problem(.invalidSource, "the source contains both `/` and %2F; expected a path \(howToEncode)")
             }
         }
         let source = try text(segments.joined(separator: "/"), of: .invalidSource, called: "source")
@@ -61,14 +63,14 @@ struct OwnPath {
         where segments.count > 1 && source.hasPrefix(scheme) && !source.hasPrefix(scheme + "/") {
             throw Problem(
                 .invalidSource,
-                "`\(scheme)` lacks a slash; a proxy may have merged two (nginx: `merge_slashes off`), or write each as %2F"
+                "a slash after `\(scheme)` is missing, possibly merged by a proxy (nginx: set `merge_slashes off`); write each slash as %2F"
             )
         }
         guard source.hasPrefix("b64:") else { return source }
         guard let bytes = Base64.urlDecoded(source.dropFirst(4)),
             let plain = String(validating: bytes, as: UTF8.self)
         else {
-            throw Problem(.invalidSource, "the text after `b64:` is not base64url of UTF-8 text")
+            throw Problem(.invalidSource, "the text after `b64:` is not the base64url form of a UTF-8 string")
         }
         return plain
     }
@@ -77,10 +79,11 @@ struct OwnPath {
         _ segment: some StringProtocol, of kind: Problem.Kind, called name: String
     ) throws(Problem) -> String {
         guard let bytes = percentDecoded(segment) else {
-            throw Problem(kind, "the \(name) holds a `%` without two hexadecimal digits; write %25 for a percent sign")
+            throw Problem(
+                kind, "the \(name) contains a `%` without two hexadecimal digits; write a percent sign as %25")
         }
         guard let text = String(validating: bytes, as: UTF8.self) else {
-            throw Problem(kind, "the \(name) is not UTF-8 once percent-decoded")
+            throw Problem(kind, "the percent-decoded \(name) is not valid UTF-8")
         }
         return text
     }

@@ -31,7 +31,7 @@ extension ImagePipeline {
                 Original(record: record, outcome: nil, mayStore: true, marks: finding.marks), admitted)
             if record.header == nil {
                 throw PipelineError(
-                    .notAnImage, "\(admitted.displayName): not an image in a format this pipeline reads")
+                    .notAnImage, "\(admitted.displayName): not an image in a supported format")
             }
         }
         guard !isStored, let recipe = admitted.request.recipe, let record = finding.record, let header = record.header

@@ -146,22 +146,23 @@ extension ImagePipeline {
     private static func selectionReason(_ record: OriginalRecord, among all: [OriginalRecord]) -> String {
         let names = Variation.names(in: record.response.fields) ?? []
         let match =
-            names.isEmpty ? "it has no Vary" : "the request has the same \(names.joined(separator: ", ")) (Vary)"
-        return all.count > 1 ? match + ", and none of the matching ones is more recent" : match
+            names.isEmpty
+            ? "the response has no Vary" : "the request has the same \(names.joined(separator: ", ")) (Vary)"
+        return all.count > 1 ? match + ", and no other matching response is newer" : match
     }
 
     private static func rejection(
         _ record: OriginalRecord, _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) -> String {
-        if finding.isLocal { return "another state of the file" }
+        if finding.isLocal { return "an earlier version of the file" }
         guard let names = Variation.names(in: record.response.fields) else { return "Vary: * matches no request" }
         let fields = admitted.request.fields
         let differing = names.filter { name in
             Variation.selectingFields(of: [HeaderField("Vary", name)], requestFields: fields)?[name]
                 != record.response.selecting[name]
         }
-        if differing.isEmpty { return "an older response with the same selecting fields" }
-        return "the request differs in \(differing.joined(separator: ", ")), which its Vary names"
+        if differing.isEmpty { return "a newer response has the same selecting fields" }
+        return "the request has different values of \(differing.joined(separator: ", ")) (Vary)"
     }
 
     /// Returns the field lines that a lifetime was computed from.
@@ -187,21 +188,25 @@ extension ImagePipeline {
         let policy = admitted.policy
         let reason: String
         switch finding.verdict {
-        case .given: return "nothing is stored for it"
+        case .given: return "nothing is stored for the source"
         case .local:
             return finding.record == nil
-                ? "nothing is stored for it" : "a file is fresh as long as device, inode, size and times do not change"
+                ? "nothing is stored for the source"
+                : "a file is fresh while its device, inode, size and times do not change"
         case .reuse(let isStale):
             let isUnusable = finding.record?.isUnusable == true && policy != .cacheOnly
-            return (isStale ? "stale, but the policy `\(policy.rawValue)` accepts it" : "it is fresh")
-                + (isUnusable ? "; but not an image, so a request for one asks again after `errorMaxAge`" : "")
-        case .reuseAndValidate: return "stale, within its stale-while-revalidate"
+            return
+                (isStale
+                ? "the response is stale, but the policy `\(policy.rawValue)` accepts it" : "the response is fresh")
+                + (isUnusable ? ", but it is not an image, so an image is requested again after `errorMaxAge`" : "")
+        case .reuseAndValidate: return "the response is stale, but within its stale-while-revalidate"
         case .unavailable: return "no stored response can be used"
         case .validate: reason = staleness(policy, remaining, hasValidator: finding.hasValidator)
         case .missing:
             reason =
                 finding.records.isEmpty
-                ? "nothing is stored for it" : "the stored responses are for other request fields"
+                ? "nothing is stored for the source"
+                : "the stored responses are for requests with different header fields"
         }
         return decision == .refuse ? reason + "; the policy `cacheOnly` forbids contacting the origin" : reason
     }
@@ -209,14 +214,15 @@ extension ImagePipeline {
     private static func staleness(_ policy: CachePolicy, _ remaining: Double?, hasValidator: Bool) -> String {
         var reason: String
         if policy == .reload || policy == .revalidate {
-            reason = "the policy `\(policy.rawValue)` always asks the origin"
+            reason = "the policy `\(policy.rawValue)` always contacts the origin"
         } else if let remaining, remaining > 0 {
-            reason = "fresh by its times, but the origin demands validation, or the clock was set back"
+            reason =
+                "the response is within its lifetime, but the origin requires validation, or the clock was set back"
         } else {
-            reason = "it is stale"
+            reason = "the response is stale"
         }
         if policy == .reload { return reason }
-        return reason + (hasValidator ? "" : ", and it has no validator to ask with")
+        return reason + (hasValidator ? "" : ", and it has no validator for a conditional request")
     }
 
     private func variant(
@@ -242,7 +248,7 @@ extension ImagePipeline {
             switch explanation.decision {
             case .reuse: return "the variant from \(tier)"
             case .reuseStale: return "the variant from \(tier), stale"
-            case .reuseAndValidate: return "the variant from \(tier), stale; a validation in the background"
+            case .reuseAndValidate: return "the variant from \(tier), stale; validated in the background"
             case .readFile: return "the variant from \(tier) if the file is unchanged, otherwise a newly rendered one"
             default: return "the variant from \(tier) after a 304 or equal bytes, otherwise a newly rendered one"
             }
@@ -251,14 +257,14 @@ extension ImagePipeline {
             switch explanation.decision {
             case .reuse, .refuse: "the stored original"
             case .reuseStale: "the stored original, stale"
-            case .reuseAndValidate: "the stored original, stale, with a validation in the background"
+            case .reuseAndValidate: "the stored original, stale; validated in the background"
             case .validate: "the stored original if the origin answers 304, otherwise the origin's new response"
-            case .fetch: "the origin's response, if it is a picture"
+            case .fetch: "the origin's response if it is a picture"
             default: "the file"
             }
         guard let variant = explanation.variant else { return original }
         return variant.key == nil
-            ? "a variant rendered from \(original), unless equal bytes were rendered before"
+            ? "a variant rendered from \(original), unless it has been rendered from equal bytes before"
             : "a variant rendered from \(original)"
     }
 }

@@ -97,7 +97,9 @@ final class PurgeFeed: PurgeNews {
             return true
         } catch {
             // The purge is published again later. Applying it twice is harmless.
-            if isFirst, error.code != .cancelled { warn("a purge is not published to the fleet yet: \(error)") }
+            if isFirst, error.code != .cancelled {
+                warn("a purge has not been published to the fleet and will be retried: \(error)")
+            }
             return false
         }
     }
@@ -115,7 +117,7 @@ final class PurgeFeed: PurgeNews {
             if SystemClock.boot.seconds > end {
                 isLate.store(true, ordering: .relaxed)
                 warn(
-                    "purges by other machines are not carried out yet; until then stored pictures are validated before they are served"
+                    "purges from other machines are still being applied; until then, stored pictures are validated before they are served"
                 )
                 return false
             }
@@ -162,7 +164,9 @@ final class PurgeFeed: PurgeNews {
             try await folder.store(texts: [Self.placeName: place.description])
             await PurgePlaceFile(folder: folder.store.folder).remove()
         } catch {
-            warn("the place in the stream of purges is not stored: after a restart purges are applied again: \(error)")
+            warn(
+                "the position in the stream of purges cannot be stored, so some purges will be applied again after a restart: \(error)"
+            )
         }
     }
 
@@ -185,7 +189,7 @@ final class PurgeFeed: PurgeNews {
             case .purge(let number, let payload, _):
                 state.withLock { $0.status.heard += 1 }
                 let purge = Purge(payload)
-                if purge == nil { lost("purge \(number) was written by another version") }
+                if purge == nil { lost("purge \(number) was written by a different version of the program") }
                 if joined?.merge(purge ?? .unknown) == true { continue }
                 try await carryOut()
                 joined = purge ?? .unknown
@@ -202,14 +206,16 @@ final class PurgeFeed: PurgeNews {
                     defer { state.isAway = false }
                     return state.isAway
                 }
-                if wasAway { warn("purges by other machines are carried out again: \(configuration.redis) answers") }
+                if wasAway {
+                    warn("\(configuration.redis) is responding again; purges from other machines are applied")
+                }
             case .disconnected(let error):
                 state.withLock { ($0.status.isConnected, $0.isAway) = (false, true) }
                 until.store(0, ordering: .releasing)
                 // Waiting would not help, because reconnecting is retried only after a pause.
                 isLate.store(true, ordering: .relaxed)
                 warn(
-                    "purges by other machines are not known, so stored pictures are validated before they are served: \(error)"
+                    "purges from other machines cannot be received, so stored pictures are validated before they are served: \(error)"
                 )
             }
         }
@@ -225,7 +231,11 @@ final class PurgeFeed: PurgeNews {
                 until.store(0, ordering: .releasing)
                 isLate.store(true, ordering: .relaxed)
                 if Task.isCancelled { throw error }
-                if !hasWarned { warn("the folder refuses purges by other machines, which are tried again: \(error)") }
+                if !hasWarned {
+                    warn(
+                        "purges from other machines cannot be applied to the cache folder and will be retried: \(error)"
+                    )
+                }
                 hasWarned = true
                 // Cancellation ends the sleep early. The loop checks for cancellation after the next attempt.
                 try? await Task.sleep(for: .seconds(Self.pauseSeconds))
@@ -235,7 +245,7 @@ final class PurgeFeed: PurgeNews {
 
     private func lost(_ reason: String) {
         state.withLock { $0.status.losses += 1 }
-        warn("purges may have been missed, so that everything stored is validated once: \(reason)")
+        warn("purges may have been missed, so each stored entry is validated once: \(reason)")
     }
 
     private static func nanoseconds(_ seconds: Double) -> UInt64 { UInt64(max(0, seconds) * 1e9) }
@@ -246,8 +256,8 @@ final class PurgeFeed: PurgeNews {
         await tellWaiting()
         let left = status.waiting
         if left > 0 {
-            let advice = folder == nil ? "purge again" : "the next process on this cache folder tells it"
-            warn("\(left) purges were not published to the fleet, because its server cannot be reached: \(advice)")
+            let advice = folder == nil ? "repeat them" : "the next process that uses this cache folder publishes them"
+            warn("\(left) purges were not published to the fleet, because its Redis server is unreachable: \(advice)")
         }
         connection.close()
     }

@@ -64,7 +64,9 @@ final class WaitingPurges: Sendable {
 
     private func store(_ changes: [String: String?]) async {
         do throws(StoreError) { try await folder.withLock(\.self)?.store(texts: changes) } catch {
-            warn("purges that wait for a server are lost with this process: \(error.description)")
+            warn(
+                "purges that wait for the Redis server cannot be stored, and are lost if this process exits: \(error.description)"
+            )
         }
     }
 }

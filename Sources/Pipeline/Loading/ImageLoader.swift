@@ -113,7 +113,7 @@ public final class ImageLoader: Sendable {
         for old in unneeded { old.cancelWork() }
         for old in superseded {
             let goesOn = old.request.finishWhenAbandoned
-            let error = PipelineError(.superseded, "\(old.request.source.displayName): a newer load took its place")
+            let error = PipelineError(.superseded, "\(old.request.source.displayName): replaced by a newer load")
             // A running load continues in the background. A waiting load is queued again as a prefetch.
             if old.end(error, leavesWork: goesOn), goesOn { _ = prefetch([old.request]) }
         }

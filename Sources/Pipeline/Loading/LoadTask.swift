@@ -194,7 +194,7 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
             end(
                 PipelineError(
                     status.phase == .rendering ? .renderDeadline : .fetchTimedOut,
-                    "\(request.source.displayName): not answered within \(timeout), the timeout of the request"))
+                    "\(request.source.displayName): not finished within \(timeout), the timeout of the request"))
         }
         let hasEnded = state.withLock { state in
             let onEnd = state.onEnd

@@ -75,7 +75,9 @@ struct S3ObjectStore: ObjectStore {
         do throws(SourceError) { url = try SourceURL(s3: place + key, isFolder: isFolder) } catch {
             throw StoreError(.invalid, "the bucket of `remote.s3`: \(error.message)")
         }
-        guard let url else { throw StoreError(.invalid, "the bucket of `remote.s3` has no name") }
+        guard let url else {
+            throw StoreError(.invalid, "the name of the bucket in `remote.s3` is missing; set `bucket`")
+        }
         do throws(FetchError) { return try await body(url) } catch {
             let code: StoreError.Code =
                 switch error.code {

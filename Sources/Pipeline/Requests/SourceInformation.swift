@@ -112,7 +112,7 @@ extension ImagePipeline {
         let response = try await respond(to: request)
         guard let header = response.record.header else {
             throw PipelineError(
-                .notAnImage, "\(request.source.displayName): not an image in a format this pipeline reads")
+                .notAnImage, "\(request.source.displayName): not an image in a supported format")
         }
         var information = SourceInformation(
             response: response, header: header, details: ImageDetails.read(response.bytes, header), validators: [])

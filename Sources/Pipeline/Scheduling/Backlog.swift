@@ -71,7 +71,7 @@ final class Backlog: Sendable {
                 if let network, state.count < most { whose = "\(near) \(what) from \(network)" }
                 if let origin, near < share, state.count < most { whose = "\(own) \(what) from \(origin)" }
                 return .overloaded(
-                    "\(whose ?? "\(state.count) \(what)") are in progress or waiting",
+                    "\(whose ?? "\(state.count) \(what)") are in progress or waiting, which is the limit (`server.queue`)",
                     retryAfter: min(max(1, seconds), 60))
             }
             state.count += 1

@@ -26,7 +26,9 @@ extension SourceSelection {
         }
         let path = text.prefix { $0 != "?" && $0 != "#" }
         guard !["/.", "/.."].contains(where: { path.hasSuffix($0) }) else {
-            throw PipelineError(.invalidSource, "\(text): ends in a dot segment, which would mean the folder above")
+            throw PipelineError(
+                .invalidSource,
+                "\(text): the prefix ends in a dot segment, which would select a different folder; remove it")
         }
         let (url, source) = try AdmitStage.identify(ImageRequest(ImageSource(text)))
         // Normalizing a path drops the trailing slash, which distinguishes a folder from names with the same prefix.
@@ -46,7 +48,8 @@ extension SourceSelection {
                 !text.contains(where: { $0 == "/" || $0 == "#" })
             else {
                 throw SourceError(
-                    .malformed, text, "is more than a host; give the host alone, it covers every scheme and port")
+                    .malformed, text,
+                    "contains more than a host; give only the host, which covers every scheme and port")
             }
             self.init(normalisedHost: url.host)
         } catch {
@@ -130,10 +133,11 @@ struct AdmitStage: Sendable {
         let (url, source) = try identify(request, digest: given?.digest)
         guard let transport: any Transport = given ?? files(of: request.folder) ?? transports[url.scheme] else {
             throw PipelineError(
-                .invalidSource, "\(request.source.name(at: url)): nothing fetches `\(url.scheme)` sources")
+                .invalidSource,
+                "\(request.source.name(at: url)): sources with the scheme `\(url.scheme)` are not supported")
         }
         if let refusal = sources.refusal(of: url) {
-            throw PipelineError(.sourceRefused, "\(request.source.name(at: url)): refused by policy: \(refusal)")
+            throw PipelineError(.sourceRefused, "\(request.source.name(at: url)): not allowed: \(refusal)")
         }
         var request = request
         // The name of the source excludes the credentials in the URL. A header field makes them visible to the rules
@@ -166,7 +170,8 @@ struct AdmitStage: Sendable {
         var admitted = try await parts(of: asked)
         if request.method != "GET", admitted.transport.isLocal {
             throw PipelineError(
-                .invalidSource, "\(AdmittedRequest(admitted).displayName): only an http(s) URL can be sent a request")
+                .invalidSource,
+                "\(AdmittedRequest(admitted).displayName): methods other than GET can be sent only to http(s) URLs")
         }
         admitted.purpose = .original
         admitted.followsRedirects = request.followsRedirects
@@ -212,7 +217,7 @@ struct AdmitStage: Sendable {
         case .file(let path):
             guard !path.isEmpty, !path.utf8.contains(0) else {
                 throw PipelineError(
-                    .invalidSource, "an empty path, or one with a NUL, names no file; give a file or an http(s) URL")
+                    .invalidSource, "the path is empty or contains a NUL character; give a file or an http(s) URL")
             }
             return SourceURL(scheme: "file", name: absolutePath(path))
         case .bytes(let bytes, _):

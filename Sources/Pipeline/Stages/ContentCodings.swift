@@ -31,7 +31,7 @@ struct ContentCodings: Sendable, Hashable {
     ///   codings.
     func undone(_ body: [UInt8], limit: Int) throws(RenderError) -> [UInt8] {
         guard names.count <= 2 else {
-            throw RenderError(.unsupportedFormat, "the origin sent \(names.count) content codings; two are undone")
+            throw RenderError(.unsupportedFormat, "the origin sent \(names.count) content codings; the maximum is two")
         }
         var bytes = body
         let growth = max(Self.freeGrowth, Self.mostGrowth * body.count)
@@ -40,11 +40,11 @@ struct ContentCodings: Sendable, Hashable {
             guard let next = try Self.undone(name, bytes, left) else {
                 let most =
                     growth < limit
-                    ? "more than \(growth) bytes, and \(Self.mostGrowth) times as many as it was sent with,"
+                    ? "more than \(growth) bytes, \(Self.mostGrowth) times the received size"
                     : "more than \(limit) bytes (limits.bytes)"
                 throw RenderError(
                     .overLimit,
-                    "the body has \(most) without its content coding `\(name)`; it was sent with \(body.count)")
+                    "the body of \(body.count) bytes decodes to \(most) with the content coding `\(name)`")
             }
             bytes = next
             left -= bytes.count
@@ -62,11 +62,11 @@ struct ContentCodings: Sendable, Hashable {
         default:
             throw RenderError(
                 .unsupportedFormat,
-                "the origin sent the content coding `\(name)`, which no request asks for; only gzip, deflate and br are undone"
+                "the origin sent the content coding `\(name)`, which was not requested; only gzip, deflate and br are supported"
             )
         }
         guard let state = ccodings_open(Int32(coding)) else {
-            throw RenderError(.overBudget, "not enough memory to undo the content coding")
+            throw RenderError(.overBudget, "not enough memory to decode the content coding")
         }
         defer { ccodings_close(state) }
         var (result, bytes): (Int32, [UInt8]) = (Int32(ccodings_more), [])
@@ -81,7 +81,8 @@ struct ContentCodings: Sendable, Hashable {
         guard bytes.count <= limit else { return nil }
         guard result == ccodings_end else {
             throw RenderError(
-                .undecodable, "the body is damaged: it is not whole, or not coded with `\(name)` as the origin says")
+                .undecodable,
+                "the body is damaged: it is incomplete, or not encoded with `\(name)` as declared by the origin")
         }
         return bytes
     }

@@ -35,7 +35,7 @@ extension FetchStage {
         guard case .answer(let whole) = second else { return try second.inPlace() }
         guard whole.status != 304 else {
             let error = PipelineError(
-                .fetchFailed, "\(admitted.displayName): the origin answers 304 to requests without a condition")
+                .fetchFailed, "\(admitted.displayName): the origin answered 304 to an unconditional request")
             return try failed(error, .noResponse, finding, admitted).inPlace()
         }
         return try await digested(whole, to: plainly, finding, admitted)

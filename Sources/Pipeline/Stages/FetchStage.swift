@@ -120,7 +120,7 @@ struct FetchStage: Sendable {
         let type = format.map { HeaderField("Content-Type", $0.mediaType) }
         guard acceptedTypes.contains("*/*") || type.map({ unacceptedType([$0]) == nil }) == true else {
             throw PipelineError(
-                .notAnImage, "\(admitted.displayName): it is not an image of a type in `acceptedTypes`")
+                .notAnImage, "\(admitted.displayName): the file is not an image with a type in `acceptedTypes`")
         }
         var response = OriginalResponse(
             status: 200, fields: (type.map { [$0] } ?? []) + found.fields, body: found.body, age: nil,
@@ -176,7 +176,8 @@ struct FetchStage: Sendable {
         if let bytes = await threads.run({ file.bytes() }) { return bytes }
         throw PipelineError(
             .fetchFailed,
-            "\(admitted.displayName) cannot be read whole: it is being changed, or the disk fails; try again")
+            "\(admitted.displayName) cannot be read completely, because the file is being changed or the disk is failing; try again"
+        )
     }
 
     // MARK: Origins
@@ -222,8 +223,8 @@ struct FetchStage: Sendable {
         }
         throw PipelineError(
             .notAnImage,
-            "\(admitted.displayName): the origin says it is \(type), not an image; "
-                + "add the type to `acceptedTypes` if it is one")
+            "\(admitted.displayName): the origin sent the media type \(type), which is not an image type; "
+                + "if it is an image, add the type to `acceptedTypes`")
     }
 
     /// Returns the reason why a 200 cannot be rendered, or nil if none is known or the request is not for a picture.
@@ -251,7 +252,7 @@ struct FetchStage: Sendable {
     static func unavailable(_ admitted: AdmittedRequest) -> PipelineError {
         PipelineError(
             .notCached,
-            "\(admitted.displayName) is not in the cache, or not as fresh as requested, and the request forbids "
+            "\(admitted.displayName) is not in the cache or not as fresh as requested, and the request forbids "
                 + "contacting the origin (`cacheOnly` or `only-if-cached`)")
     }
 
@@ -264,7 +265,7 @@ struct FetchStage: Sendable {
         return PipelineError(
             .fetchFailed,
             "\(name): the origin answered \(status)"
-                + (problem.map { "; " + $0 } ?? ", and an image is only made from a 200"))
+                + (problem.map { "; " + $0 } ?? ", but an image can be created only from a 200"))
     }
 
     /// Returns the first media type in these fields that is not accepted, or nil if all types are accepted or there are

@@ -48,14 +48,15 @@ final class MaskFolder: Sendable {
         guard let folder else {
             throw PipelineError(
                 .maskUnavailable,
-                "\(kind) `\(name)`: no \(kind) folder is configured; set `\(kind)s` to a folder holding \(name).png")
+                "\(kind) `\(name)`: no \(kind) folder is configured; set `\(kind)s` to a folder that contains \(name).png"
+            )
         }
         let candidates: [String] = Self.extensions.map { "\(folder)/\(name).\($0)" }
         let found = candidates.filter { access($0, F_OK) == 0 }
         guard let path = found.first else {
             throw PipelineError(
                 .maskUnavailable,
-                "\(kind) `\(name)`: no \(name).png (or \(Self.extensions.dropFirst().joined(separator: ", "))) in \(folder)"
+                "\(kind) `\(name)`: no \(name).png (or \(Self.extensions.dropFirst().joined(separator: ", "))) exists in \(folder)"
             )
         }
         guard found.count == 1 else {

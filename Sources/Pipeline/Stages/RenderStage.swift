@@ -109,7 +109,9 @@ struct RenderStage: Sendable {
         guard let bytes = try? await picture(original) else { return }
         let features = await threads.run { ImageDetails.read(bytes, header).unsupportedFeatures }
         guard !features.isEmpty else { return }
-        warn("\(admitted.displayName): drawn wrong, since librsvg does not support \(features.joined(separator: ", "))")
+        warn(
+            "\(admitted.displayName): rendered incorrectly, because librsvg does not support \(features.joined(separator: ", "))"
+        )
     }
 
     /// Returns the original itself, for a request without a recipe.
@@ -168,7 +170,7 @@ struct RenderStage: Sendable {
         if let header = original.record.header { return header }
         // The record does not say why the original is not an image. The body does, if it is loaded.
         guard case .bytes(let bytes)? = original.body else {
-            throw PipelineError(.notAnImage, "\(admitted.displayName): not an image in a format this pipeline reads")
+            throw PipelineError(.notAnImage, "\(admitted.displayName): not an image in a supported format")
         }
         do throws(RenderError) { return try ImageHeader.probe(bytes) } catch {
             throw PipelineError(error, source: admitted.displayName)

@@ -207,8 +207,8 @@ struct BodyFiles: Sendable {
         if case .foreign(let name) = try FolderContent(folder) {
             throw StoreError(
                 .unavailable,
-                "this folder is not a cache and contains other files, such as `\(name.prefix(80))`: name an empty "
-                    + "folder, or one that does not exist yet", path: folder)
+                "this folder is not a cache and contains other files, such as `\(name.prefix(80))`; use an empty "
+                    + "folder, or a folder that does not exist yet", path: folder)
         }
         try Self.makeFolders(folder)
         var info = stat()
@@ -216,8 +216,8 @@ struct BodyFiles: Sendable {
         guard info.st_uid == geteuid() else {
             throw StoreError(
                 .unavailable,
-                "the folder belongs to user \(info.st_uid), this program runs as \(geteuid()): name another folder, or "
-                    + "run as its owner", path: folder)
+                "the folder belongs to user \(info.st_uid), but this program runs as user \(geteuid()); use a different folder, or "
+                    + "run the program as the owner", path: folder)
         }
         guard info.st_mode & 0o077 != 0 else { return }
         guard chmod(folder, 0o700) == 0 else {
@@ -251,12 +251,12 @@ struct BodyFiles: Sendable {
         guard stat(path, &info) == 0 else {
             throw StoreError(
                 .unavailable,
-                "this is a dangling link, not a folder: name another folder, or delete the link",
+                "this is a dangling symbolic link, not a folder; use a different folder, or delete the link",
                 path: path)
         }
         guard info.st_mode & S_IFMT == S_IFDIR else {
             throw StoreError(
-                .unavailable, "this is a file, not a folder: name another folder, or move the file away", path: path)
+                .unavailable, "this is a file, not a folder; use a different folder, or move the file", path: path)
         }
     }
 

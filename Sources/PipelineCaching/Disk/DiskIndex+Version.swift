@@ -14,13 +14,14 @@ extension DiskIndex {
         if version == 0, application == 0, found?.tables == 0 { return true }
         let isFormer = application == DiskSchema.formerApplicationID
         guard isFormer || application == DiskSchema.applicationID else {
-            throw StoreError(.unavailable, "this database belongs to another program; name another folder", path: path)
+            throw StoreError(
+                .unavailable, "this database belongs to another program; use a different folder", path: path)
         }
         guard isFormer || version <= DiskSchema.version else {
             throw StoreError(
                 .newerVersion,
-                "the cache has version \(version), but this program supports versions up to \(DiskSchema.version): "
-                    + "update the program or name another folder", path: path)
+                "the cache has version \(version), but this program supports only versions up to \(DiskSchema.version); "
+                    + "update the program or use a different folder", path: path)
         }
         if isFormer || version < 1 {
             // There is no migration, because the cache fills again.

@@ -45,7 +45,7 @@ extension DiskStore {
     ) throws(StoreError) -> Bool {
         guard body == nil || body?.count == record.length else {
             throw StoreError(
-                .invalid, "an original of \(body?.count ?? 0) bytes with a record that says \(record.length)")
+                .invalid, "the original has \(body?.count ?? 0) bytes, but its record says \(record.length)")
         }
         return try storing(record.digest, body, tier: .originals) { transaction, incoming throws(StoreError) in
             guard

@@ -28,8 +28,8 @@ extension DiskStore {
         if configuration.freeSpace != 0 { try keepFloor(for: count) }
         guard files.reserve.fill() else {
             throw refusal(
-                "the file system is full: the cache cannot reserve the \(ReserveFile.bytes) bytes it needs for deletions "
-                    + "and stores nothing until it can. Free some space")
+                "the file system is full: the cache cannot reserve the \(ReserveFile.bytes) bytes that it needs for deletions, "
+                    + "and stores nothing until it can; free some space")
         }
         if let (free, floor) = freeSpace(), free - floor >= Self.ampleBytes {
             ampleUntil.store(SystemClock.coarseNanoseconds &+ Self.ampleLifetime, ordering: .relaxed)
@@ -63,8 +63,8 @@ extension DiskStore {
         }
         guard let (free, floor) = freeSpace(), free - count < floor else { return }
         throw refusal(
-            "the file system has \(free) bytes left, and the cache must leave \(floor) free: free some space, or set "
-                + "a lower floor")
+            "only \(free) bytes are free on the file system, but the cache must leave \(floor) free; free some space, or set "
+                + "a smaller disk.freeSpace")
     }
 
     private func refusal(_ message: String) -> StoreError { StoreError(.full, message, path: folder) }
@@ -128,7 +128,7 @@ extension DiskStore {
             if attempt == 1 { _ = try perform { index throws(StoreError) in index.checkpoint(truncates: false) } }
         }
         throw StoreError(
-            .full, "the file system has no room to log a deletion: free some space, or clear the cache", path: folder)
+            .full, "the file system has no space to log a deletion; free some space, or clear the cache", path: folder)
     }
 
     /// Deletes files that no row refers to any more, returns unused pages of the index to the file system in steps, and

@@ -57,7 +57,7 @@ extension DiskStore {
         _ entry: VariantEntry, body: [UInt8], generation: UInt64, source: String? = nil
     ) throws(StoreError) -> Bool {
         guard body.count == entry.length else {
-            throw StoreError(.invalid, "a variant of \(body.count) bytes with an entry that says \(entry.length)")
+            throw StoreError(.invalid, "the variant has \(body.count) bytes, but its entry says \(entry.length)")
         }
         return try storing(entry.digest, .bytes(body), tier: .variants) { transaction, incoming throws(StoreError) in
             let names = [entry.originalDigest] + (source.map { [$0] } ?? [])

@@ -36,8 +36,8 @@ package final class DiskStore: Sendable {
     var notice: String? {
         rebuilds == 0
             ? nil
-            : "the cache index in \(folder) was damaged or written by an older version; it was set aside as "
-                + "cache.sqlite.damaged and replaced with an empty one (`pipectl cache clear` removes it)"
+            : "the cache index in \(folder) was damaged or written by an older version; it was renamed to "
+                + "cache.sqlite.damaged and replaced with an empty index (`pipectl cache clear` removes the renamed file)"
     }
 
     /// Opens the cache in `folder`, creating the folder and the cache if they do not exist.
@@ -283,7 +283,9 @@ package final class DiskStore: Sendable {
             throw StoreError(.full, "not enough free space for a group of bodies", path: folder)
         }
         guard let incoming = IncomingBody(key: key, digest: digest, content: body) else {
-            throw StoreError(.io, "cannot read back a body of \(body?.count ?? 0) bytes that was to be stored")
+            throw StoreError(
+                .io, "cannot read back a body of \(body?.count ?? 0) bytes before storing it; check the disk for errors"
+            )
         }
         defer { if let temporary = incoming.temporary { unlink(temporary) } }
         if let body, body.count > configuration.inlineLimit,

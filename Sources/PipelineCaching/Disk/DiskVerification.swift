@@ -40,8 +40,8 @@ extension DiskStore {
         if repair, try perform({ index throws(StoreError) in try index.connection.isReadOnly }) {
             throw StoreError(
                 .unavailable,
-                "the cache is read-only here, so nothing can be repaired: make its folder writable, or verify "
-                    + "without repairing", path: folder)
+                "the cache folder is read-only, so it cannot be repaired; make the folder writable, or verify "
+                    + "without --repair", path: folder)
         }
         let isUnreadable = try perform { index throws(StoreError) in
             let isUnreadable = try index.isUnreadable()

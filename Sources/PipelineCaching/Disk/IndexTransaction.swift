@@ -181,7 +181,7 @@ final class IndexTransaction {
         var data = SQLiteValue.null
         if isInline {
             guard let bytes = content.read() else {
-                throw StoreError(.io, "cannot read back the body under digest \(incoming.digest)")
+                throw StoreError(.io, "cannot read back the stored body with the digest \(incoming.digest)")
             }
             data = .blob(bytes)
         } else {

@@ -335,9 +335,9 @@ final class SQLiteConnection: @unchecked Sendable {
         let text = String(cString: sqlite3_errmsg(handle))
         let cause = sqlite3_system_errno(handle)
         switch status & 0xFF {
-        case SQLITE_FULL: return StoreError(.full, "the file system is full", path: path)
+        case SQLITE_FULL: return StoreError(.full, "the file system is full; free some space", path: path)
         case SQLITE_IOERR where cause == ENOSPC || cause == EDQUOT:
-            return StoreError(.full, "the file system is full", path: path)
+            return StoreError(.full, "the file system is full; free some space", path: path)
         case SQLITE_IOERR where [2, 23].contains(status >> 8):
             // SQLITE_IOERR_SHORT_READ: the WAL does not match its shared memory. SQLITE_IOERR_DELETE_NOENT: another
             // process is replacing a damaged index with an empty one and has just deleted the old WAL.
@@ -351,10 +351,11 @@ final class SQLiteConnection: @unchecked Sendable {
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return StoreError(.damaged, "the index is damaged: \(text)", path: path)
         case SQLITE_BUSY, SQLITE_LOCKED, SQLITE_PROTOCOL:
-            return StoreError(.busy, "another process holds the index: \(text)", path: path)
+            return StoreError(.busy, "another process has locked the index: \(text)", path: path)
         case SQLITE_CANTOPEN, SQLITE_READONLY, SQLITE_PERM, SQLITE_AUTH:
             return StoreError(.unavailable, "the index cannot be opened for writing: \(text)", path: path)
-        default: return StoreError(.io, "the index failed: \(text) [\(status)]", path: path)
+        default:
+            return StoreError(.io, "the index cannot be read or written: \(text) (SQLite code \(status))", path: path)
         }
     }
 }

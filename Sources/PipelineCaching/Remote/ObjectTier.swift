@@ -48,7 +48,7 @@ package final class ObjectTier: MarkedTier {
         case .original(let digest) where keepsOriginals: return try await original(digest, part)
         case .variant(let key, let original) where keepsVariants: return try await variant(key, of: original, part)
         // Do not return nil, because that would indicate that the bucket works.
-        default: throw StoreError(.skipped, "the bucket does not keep these")
+        default: throw StoreError(.skipped, "the bucket does not store this kind of entry")
         }
     }
 
@@ -79,7 +79,7 @@ package final class ObjectTier: MarkedTier {
         guard let bytes = answer.body?.read() else { return (nil, answer.clockOffset) }
         guard var texts = ObjectCoding.decode(bytes, key: key)?.texts, let object = try? SourceObject(&texts),
             ByteString(object.source) == ByteString(source)
-        else { throw StoreError(.damaged, "the bucket returned another object than \(key), or a changed one") }
+        else { throw StoreError(.damaged, "the bucket returned a different or modified object for \(key)") }
         return (object, answer.clockOffset)
     }
 
@@ -88,7 +88,7 @@ package final class ObjectTier: MarkedTier {
         guard let bytes = answer.body?.read() else { return nil }
         let text = String(decoding: bytes, as: UTF8.self)
         guard LivePurges.isText(text) else {
-            throw StoreError(.damaged, "the bucket returned a changed purge below p/")
+            throw StoreError(.damaged, "the bucket returned a modified purge in p/")
         }
         return text
     }
@@ -109,7 +109,7 @@ package final class ObjectTier: MarkedTier {
         guard let bytes = answer.body?.read() else { return nil }
         guard var object = ObjectCoding.decode(bytes, key: key), let found = try? StoredObjectVariant(&object.texts),
             found.entry.key == name, found.entry.originalDigest == original, found.entry.length == object.body.count
-        else { throw StoreError(.damaged, "the bucket returned another object than \(key), or a changed one") }
+        else { throw StoreError(.damaged, "the bucket returned a different or modified object for \(key)") }
         if let source = found.source {
             let isLeft = purges.handOut(source) { purges in
                 purges.allSatisfy { $0.mode == .soft || found.seen.contains($0.text) }

@@ -47,7 +47,7 @@ final class TierGate: Sendable {
             return trouble.logged.count < Self.mostLogged && trouble.logged.insert(cause).inserted
         }
         if !isNew { return }
-        warn("the \(name) cache failed; continuing without it where necessary: \(error.description)")
+        warn("the cache tier \(name) failed and is skipped where necessary: \(error.description)")
     }
 
     /// Makes a call and waits for it until the deadline. If the call has not returned by then, cancels it and throws
@@ -72,7 +72,7 @@ final class TierGate: Sendable {
         let timer = Task { [name] in
             // The sleep is cancelled once the call has ended.
             guard (try? await Task.sleep(for: deadline)) != nil else { return }
-            race.end(.failure(StoreError(.timedOut, "the tier \(name) did not answer within \(deadline)")))
+            race.end(.failure(StoreError(.timedOut, "the tier \(name) did not respond within \(deadline)")))
         }
         let result = await withTaskCancellationHandler {
             await race.result()
@@ -98,7 +98,7 @@ final class TierGate: Sendable {
         if inProgress.add(1, ordering: .relaxed).oldValue >= limit {
             inProgress.subtract(1, ordering: .relaxed)
             skipped.add(1, ordering: .relaxed)
-            throw StoreError(.skipped, "\(limit) calls of the tier \(name) are in progress")
+            throw StoreError(.skipped, "the maximum of \(limit) calls of the tier \(name) is in progress")
         }
         switch breaker?.withLock({ $0.admit("", now: Self.now) }) {
         case nil: return false
@@ -106,7 +106,7 @@ final class TierGate: Sendable {
         case .refuse(let failures, let seconds)?:
             inProgress.subtract(1, ordering: .relaxed)
             skipped.add(1, ordering: .relaxed)
-            throw StoreError(.skipped, "the tier \(name) failed \(failures) times; it is asked again in \(seconds) s")
+            throw StoreError(.skipped, "the tier \(name) failed \(failures) times; retrying in \(seconds) s")
         }
     }
 }

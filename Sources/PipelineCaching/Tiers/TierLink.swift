@@ -138,7 +138,7 @@ final class TierLink: Sendable {
         guard !isFolder, let found else { return found }
         if !EntryCheck.agrees(found, with: key, part) {
             throw StoreError(
-                .damaged, "the tier \(name) returned another entry than the one asked for, or a changed one")
+                .damaged, "the tier \(name) returned a different or modified entry")
         }
         return journal.left(of: found)
     }
@@ -213,7 +213,8 @@ final class TierLink: Sendable {
                 journal.record(EntrySelection(digests: result.digests), clock: clock)
                 if isStoring || stores.count.load(ordering: .relaxed) > 0 {
                     // The store may still store purged entries, so the purge is repeated.
-                    return .failure(StoreError(.timedOut, "a store that took too long has not ended"))
+                    return .failure(
+                        StoreError(.timedOut, "a store operation that exceeded its deadline is still in progress"))
                 }
             }
             return purged

@@ -230,7 +230,7 @@ final class CurlLoop: @unchecked Sendable {
             return refuse(transfer, .transport, "libcurl is out of memory")
         }
         guard easy.prepare(transfer) else {
-            return refuse(transfer, .transport, "libcurl rejects a required option; a newer version is needed")
+            return refuse(transfer, .transport, "libcurl does not support a required option; install a newer version")
         }
         transfer.joins = { [unowned self, unowned transfer] in admission.connect(transfer.id, to: $0) }
         transfer.start(
@@ -240,7 +240,9 @@ final class CurlLoop: @unchecked Sendable {
         let status = curl_multi_add_handle(multi, easy.handle)
         if status != CURLM_OK {
             let text = String(cString: curl_multi_strerror(status))
-            finish(easy, .failure(FetchError(.transport, transfer.request.url, "could not start (\(text))")))
+            finish(
+                easy,
+                .failure(FetchError(.transport, transfer.request.url, "the transfer could not be started (\(text))")))
         }
     }
 
@@ -327,8 +329,8 @@ final class CurlLoop: @unchecked Sendable {
                     FetchError(
                         .timeout, transfer.request.url,
                         """
-                        slow for \(Int(seconds.rounded())) s, it gave way to another origin (\(admission.limit) transfers \
-                        were under way, the most that `fetch.slots` allows)
+                        the transfer was slow for \(Int(seconds.rounded())) s and was stopped to let a different origin begin (the maximum of \
+                        \(admission.limit) transfers was in progress; raise `fetch.slots`)
                         """)))
             admit()
         }

@@ -23,40 +23,48 @@ extension FetchError {
         switch status {
         case CURLE_COULDNT_RESOLVE_PROXY:
             self.init(
-                .unresolvable, url, "the proxy \(proxy?.description ?? "") (`fetch.proxy`) has no address")
+                .unresolvable, url,
+                "the host name of the proxy \(proxy?.description ?? "") cannot be resolved (`fetch.proxy`); check the name"
+            )
         case CURLE_COULDNT_RESOLVE_HOST:
             self.init(
-                .unresolvable, url, "the host `\(url.host)` has no address; is the name right?" + transfer.proxyNote)
+                .unresolvable, url,
+                "the host name `\(url.host)` cannot be resolved; check the name" + transfer.proxyNote)
         case CURLE_COULDNT_CONNECT, CURLE_ABORTED_BY_CALLBACK:
             if !transfer.refused.isEmpty {
                 self = .refused(transfer.refused, url)
             } else if let proxy {
-                self.init(.unreachable, url, "no connection to the proxy \(proxy) (`fetch.proxy`); is it up?")
+                self.init(
+                    .unreachable, url, "cannot connect to the proxy \(proxy) (`fetch.proxy`); check that it is running")
             } else if let path = transfer.configuration.unixSocket {
-                self.init(.unreachable, url, "no connection to unix:\(path); is the server up?")
+                self.init(.unreachable, url, "cannot connect to unix:\(path); check that the server is running")
             } else {
                 self.init(
                     .unreachable, url,
-                    "no connection to \(url.host) port \(url.port); is the origin up?" + transfer.proxyNote)
+                    "cannot connect to \(url.host) port \(url.port); check that the origin is running"
+                        + transfer.proxyNote)
             }
         case CURLE_OPERATION_TIMEDOUT:
             self.init(.timeout, url, "timed out")
         case CURLE_SSL_CONNECT_ERROR, CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER,
             CURLE_SSL_CACERT_BADFILE, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_ENGINE_INITFAILED, CURLE_SSL_INVALIDCERTSTATUS,
             CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_CRL_BADFILE, CURLE_USE_SSL_FAILED, CURLE_SSL_CLIENTCERT:
-            self.init(.tls, url, "\(text); is the certificate valid for `\(url.host)` and its authority trusted?")
+            self.init(
+                .tls, url,
+                "\(text); check that the certificate is valid for `\(url.host)` and issued by a trusted authority")
         case CURLE_PARTIAL_FILE:
-            self.init(.truncated, url, "the body ended before its announced end")
+            self.init(.truncated, url, "the body ended before its announced length")
         case CURLE_OUT_OF_MEMORY where !transfer.hasHead:
             // libcurl reports this status if a line exceeds its buffer of 100 kB.
             self.init(.protocolViolation, url, "the origin sent a field line longer than 100 kB")
         case CURLE_RECV_ERROR where systemError == 0 && url.scheme == "http":
             // There is no socket error, so libcurl could not parse the chunks, or the response header was too large.
-            self.init(.protocolViolation, url, "the origin sent malformed chunks, or too long a head")
+            self.init(
+                .protocolViolation, url, "the origin sent malformed chunks, or a response header that is too long")
         case CURLE_WEIRD_SERVER_REPLY, CURLE_UNSUPPORTED_PROTOCOL, CURLE_HTTP2, CURLE_BAD_CONTENT_ENCODING:
-            self.init(.protocolViolation, url, "the origin does not answer in proper HTTP (\(text))")
+            self.init(.protocolViolation, url, "the origin's response is not valid HTTP (\(text))")
         case CURLE_GOT_NOTHING:
-            self.init(.transport, url, "the origin closed the connection without an answer")
+            self.init(.transport, url, "the origin closed the connection without a response")
         default:
             self.init(.transport, url, "the connection failed (\(text))")
         }
@@ -65,7 +73,7 @@ extension FetchError {
     /// Returns the error for a request that the proxy itself refused.
     static func byProxy(_ status: Int, _ transfer: Transfer) -> FetchError {
         let proxy = transfer.configuration.proxy?.description ?? ""
-        let remedy = status == 407 ? "; are user and password in `fetch.proxy` right?" : " (`fetch.proxy`)"
+        let remedy = status == 407 ? "; check the user and password in `fetch.proxy`" : " (`fetch.proxy`)"
         return FetchError(.unreachable, transfer.request.url, "the proxy \(proxy) answered \(status)\(remedy)")
     }
 }
@@ -76,6 +84,6 @@ extension Transfer {
         guard configuration.proxy == nil, configuration.unixSocket == nil else { return "" }
         let names = [request.url.scheme + "_proxy", "all_proxy"].flatMap { [$0, $0.uppercased()] }
         let name = names.first { name in getenv(name).map { $0.pointee != 0 } ?? false }
-        return name.map { "; proxies of the environment (`\($0)`) are not used: set `fetch.proxy`" } ?? ""
+        return name.map { "; the proxy in the environment variable `\($0)` is not used; set `fetch.proxy`" } ?? ""
     }
 }

@@ -89,11 +89,11 @@ package final class CurlTransport: Transport {
             guard followed.urls.count <= configuration.maxRedirects else {
                 throw FetchError(
                     .tooManyRedirects, request.url,
-                    "more than \(configuration.maxRedirects) redirects (`fetch.redirects`), the last to \(next.redacted)"
+                    "more than \(configuration.maxRedirects) redirects (`fetch.redirects`); the last one leads to \(next.redacted)"
                 )
             }
             guard !followed.urls.contains(where: { $0.normalized == next.normalized }) else {
-                throw FetchError(.tooManyRedirects, request.url, "a loop of redirects through \(next.redacted)")
+                throw FetchError(.tooManyRedirects, request.url, "the redirects form a loop through \(next.redacted)")
             }
             followed.url = next
         }
@@ -104,12 +104,14 @@ package final class CurlTransport: Transport {
         do throws(SourceError) {
             next = try url.resolving(FieldSyntax.percentEncoded(location))
         } catch {
-            throw FetchError(.badRedirect, url, "it redirects to a URL that cannot be fetched: \(error.message)")
+            throw FetchError(
+                .badRedirect, url, "the origin redirects to a URL that cannot be fetched: \(error.message)")
         }
         guard url.scheme == "http" || next.scheme == "https" else {
             throw FetchError(
                 .badRedirect, url,
-                "it redirects from https to plain http, \(next.redacted), which anyone on the way can change")
+                "the origin redirects from https to http (\(next.redacted)), which is not allowed because the response could be tampered with"
+            )
         }
         return next
     }
@@ -165,7 +167,7 @@ package final class CurlTransport: Transport {
     /// Throws unless the source policy and the rules for methods allow the request.
     private func check(_ request: FetchRequest, at url: SourceURL) throws(FetchError) {
         if let refusal = configuration.sources.refusal(of: request.source ?? url) {
-            throw FetchError(.refusedSource, url, "refused by policy: \(refusal)")
+            throw FetchError(.refusedSource, url, "not allowed: \(refusal)")
         }
         if configuration.proxy != nil, !request.isTrusted {
             // The proxy connects, so only addresses that the URL itself names can be checked.
@@ -173,7 +175,7 @@ package final class CurlTransport: Transport {
             if !refused.isEmpty { throw .refused(refused, url) }
         }
         guard FieldSyntax.isToken(request.method), !Self.refusedMethods.contains(request.method) else {
-            throw FetchError(.protocolViolation, url, "the method `\(request.method)` cannot be sent to an origin")
+            throw FetchError(.protocolViolation, url, "the method `\(request.method)` is not supported")
         }
     }
 
@@ -233,7 +235,7 @@ package final class CurlTransport: Transport {
         case .ask(let isTrial): return isTrial
         case .refuse(let failures, let seconds):
             let wait =
-                seconds > 0 ? "for \(Int(seconds.rounded(.up))) s more" : "until the current trial request ends"
+                seconds > 0 ? "for another \(Int(seconds.rounded(.up))) s" : "until the current trial request ends"
             throw FetchError(
                 .circuitOpen, url,
                 "\(url.origin) failed \(failures) times in a row; requests to it are rejected \(wait) (`fetch.breaker`)"

@@ -21,8 +21,8 @@ final class LookUps {
         let count = givenUp.count(where: { $0.domain == domain })
         guard count >= Self.domainLimit || givenUp.count >= Self.limit else { return nil }
         return """
-            \(count) look-ups of names in `\(domain)`, \(givenUp.count) in all, got no answer in the last 30 s; does its \
-            name server answer?
+            \(count) look-ups of names in `\(domain)`, and \(givenUp.count) in total, got no answer in the last 30 s; check \
+            the name server of the domain
             """
     }
 

@@ -42,7 +42,7 @@ final class PartialResponse: Sendable {
             return "its Content-Range is missing or invalid"
         }
         guard range.first == body.count, range.last == total - 1, range.total == total else {
-            return "it is bytes \(ranges[0]), not \(body.count)-\(total - 1)/\(total)"
+            return "its range is \(ranges[0]), not \(body.count)-\(total - 1)/\(total)"
         }
         return nil
     }

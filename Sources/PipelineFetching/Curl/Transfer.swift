@@ -141,7 +141,7 @@ final class Transfer: @unchecked Sendable {
         }
         return outcome.withLock { outcome in
             guard case .there(let result) = outcome else {
-                return .failure(FetchError(.cancelled, request.url, "its result was already read"))
+                return .failure(FetchError(.cancelled, request.url, "the result of the transfer has already been read"))
             }
             outcome = .taken
             return result
@@ -174,7 +174,8 @@ final class Transfer: @unchecked Sendable {
     func response() -> Result<RawResponse, FetchError> {
         if let failure { return .failure(failure) }
         guard headAt != nil else {
-            return .failure(FetchError(.transport, request.url, "the connection ended before the head did"))
+            return .failure(
+                FetchError(.transport, request.url, "the connection closed before the response header was complete"))
         }
         if usesProxy, status == 407 { return .failure(.byProxy(status, self)) }
         if reported < body.count { hop.onProgress?(body.count, expected) }
@@ -269,7 +270,7 @@ final class Transfer: @unchecked Sendable {
     private func stalled(_ what: String, _ bytes: Int, after count: Int) -> FetchError {
         FetchError(
             .stalled, request.url,
-            "\(what) slowed to \(bytes) bytes in \(seconds(configuration.stallSeconds)), after \(count) bytes "
+            "\(what) stalled: only \(bytes) bytes in \(seconds(configuration.stallSeconds)), after \(count) bytes "
                 + "(`fetch.stallSeconds`)")
     }
 
@@ -278,7 +279,8 @@ final class Transfer: @unchecked Sendable {
         headBytes += line.count
         received += line.count
         guard headBytes <= configuration.maxHeadBytes else {
-            return fail(.protocolViolation, "head and trailers are longer than \(configuration.maxHeadBytes) bytes")
+            return fail(
+                .protocolViolation, "the response header and trailers exceed \(configuration.maxHeadBytes) bytes")
         }
         // Only trailers follow the final response header. They are not merged (RFC 9110 §6.5.1).
         if headAt != nil { return true }
@@ -319,12 +321,14 @@ final class Transfer: @unchecked Sendable {
         guard FieldSyntax.isToken(name) else {
             if ["content-length", "transfer-encoding"].contains(FieldLines.trimmed(name).lowercased()) {
                 // Other recipients may ignore the space and so read a different length (RFC 9112 §5.1).
-                return fail(.protocolViolation, "the origin sent a space inside a field that frames the body")
+                return fail(
+                    .protocolViolation,
+                    "the origin sent a space inside a header field that determines the length of the body")
             }
             return true
         }
         guard fields.count < FetchConfiguration.fieldLimit else {
-            return fail(.protocolViolation, "the head has more than \(FetchConfiguration.fieldLimit) fields")
+            return fail(.protocolViolation, "the response header has more than \(FetchConfiguration.fieldLimit) fields")
         }
         fields.append(HeaderField(name, Self.value(UnsafeRawBufferPointer(rebasing: line[(colon + 1)...]))))
         return true
@@ -345,7 +349,7 @@ final class Transfer: @unchecked Sendable {
 
     private func endOfHead(now: Double) -> Bool {
         if status == 101 {
-            return fail(.protocolViolation, "the origin switched protocols (101), which was not asked for")
+            return fail(.protocolViolation, "the origin switched protocols (101), which was not requested")
         }
         guard status >= 100 else {
             return fail(.protocolViolation, "the origin sent an invalid status line")
@@ -387,7 +391,7 @@ final class Transfer: @unchecked Sendable {
         }
         guard codings.isEmpty || (codings.count == 1 && codings[0].lowercased() == "chunked") else {
             return fail(
-                .protocolViolation, "the origin sent a transfer coding other than chunked, which was not asked for")
+                .protocolViolation, "the origin sent a transfer coding other than chunked, which was not requested")
         }
         if lengths.count > 1 || lengths.first?.utf8.contains(UInt8(ascii: ",")) == true {
             return fail(.protocolViolation, "the origin sent more than one Content-Length")
@@ -405,7 +409,8 @@ final class Transfer: @unchecked Sendable {
             let whole = length + (isContinued ? body.count : 0)
             expected = whole
             guard whole <= hop.byteLimit else {
-                return fail(.tooLarge, "the body is \(whole) bytes, the limit is \(hop.byteLimit) (`limits.bytes`)")
+                return fail(
+                    .tooLarge, "the body has \(whole) bytes; the maximum is \(hop.byteLimit) (`limits.bytes`)")
             }
             if !isContinued { body.reserve(whole) }
         }
@@ -416,7 +421,7 @@ final class Transfer: @unchecked Sendable {
     private func receivePart(_ length: Int?) -> Bool {
         guard let partial = request.resuming else {
             guard status == 206, !hop.expectsPart else { return true }
-            return fail(.protocolViolation, "the origin sent a part (206), which was not asked for")
+            return fail(.protocolViolation, "the origin sent a partial response (206), which was not requested")
         }
         if status == 416 {
             return fail(.partMismatch, "the origin cannot continue an interrupted body (416)")
@@ -436,7 +441,7 @@ final class Transfer: @unchecked Sendable {
         return true
     }
 
-    private static let lost = "the received part cannot be read back from the spool file; is the disk healthy?"
+    private static let lost = "the received part cannot be read back from the spool file; check the disk for errors"
 
     /// Receives a piece of the body. Returns false to abort.
     func receive(body piece: UnsafeRawBufferPointer) -> Bool {
@@ -453,7 +458,7 @@ final class Transfer: @unchecked Sendable {
         guard body.count + piece.count <= hop.byteLimit else {
             return fail(
                 .tooLarge,
-                "the body is longer than \(hop.byteLimit) bytes (`limits.bytes`); it was cut off there")
+                "the body exceeds the maximum of \(hop.byteLimit) bytes (`limits.bytes`); the transfer was stopped")
         }
         body.add(piece)
         if reported == 0 || body.count - reported >= 65_536 {

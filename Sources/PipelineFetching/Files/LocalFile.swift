@@ -53,7 +53,7 @@ package final class LocalFile: Sendable {
             close(descriptor)
             throw Failure(
                 isMissing: false, isTooLarge: true,
-                message: "\(path) has \(status.st_size) bytes; the limit (limits.bytes) is \(byteLimit)")
+                message: "\(path) has \(status.st_size) bytes; the maximum is \(byteLimit) (limits.bytes)")
         }
         self.init(descriptor: descriptor, path: path, status: status)
     }
@@ -63,7 +63,9 @@ package final class LocalFile: Sendable {
     package func bytes() throws(Failure) -> [UInt8] {
         guard let bytes = body.bytes() else {
             throw Failure(
-                isMissing: false, message: "\(path) cannot be read whole: it is being changed, or the disk fails")
+                isMissing: false,
+                message:
+                    "\(path) cannot be read completely, because it is being changed or the disk is failing; try again")
         }
         return bytes
     }

@@ -57,7 +57,7 @@ package final class OpenFolder: Sendable, Hashable {
             throw LocalFile.Failure(
                 isMissing: problem == ENOENT,
                 message: problem == ENOSYS || isOpen && problem == EPERM
-                    ? "\(path): folders need openat2, which this system lacks (Linux 5.6) or this container forbids"
+                    ? "\(path): serving a folder requires openat2, which needs Linux 5.6 or newer, and in a container a seccomp profile that allows it"
                     : "\(path): \(String(cString: strerror(problem)))")
         }
 
@@ -78,9 +78,10 @@ package final class OpenFolder: Sendable, Hashable {
             state.withLock { $0 = State(root: root) }
             return root
         } catch {
-            let notice = "`\(name)`: \(error.message); requests fail until the folder is there again"
+            let notice = "`\(name)`: \(error.message); requests fail until the folder exists again"
             state.withLock { if $0.root != nil { $0 = State(notice: notice) } }
-            throw LocalFile.Failure(isMissing: false, message: "\(name):\(path): the folder `\(name)` is not there")
+            throw LocalFile.Failure(
+                isMissing: false, message: "\(name):\(path): the folder `\(name)` does not exist at the moment")
         }
     }
 
@@ -133,7 +134,7 @@ package final class OpenFolder: Sendable, Hashable {
                 return try folder.file(segments.map(canonical).joined(separator: "/"), byteLimit: byteLimit)
             } catch { throw error.told }
         }
-        throw LocalFile.Failure(isMissing: false, message: "\(path) lies below none of the folders that may be read")
+        throw LocalFile.Failure(isMissing: false, message: "\(path) is outside the folders that may be read")
     }
 
     /// Returns whether an absolute path names this folder or something within it. Compares strings and does not access
@@ -145,11 +146,11 @@ package final class OpenFolder: Sendable, Hashable {
     package func makeFolder(of path: String) throws(LocalFile.Failure) -> (folder: Int32, name: String) {
         do throws(LocalFile.Failure) {
             guard let segments = segments(ofAbsolute: path), let name = segments.last else {
-                throw missing(path, "it is not below the folder")
+                throw missing(path, "it is outside the folder")
             }
             guard !segments.contains(where: { Self.leavesOut($0) || $0.contains { $0 < 0x20 || $0 == 0x7F } }) else {
                 throw missing(
-                    path, "a name begins with a dot, belongs to a folder of other programs, or has control characters")
+                    path, "a name begins with a dot, belongs to another program, or contains control characters")
             }
             var (folder, below) = (try open("", O_DIRECTORY), "")
             for segment in segments.dropLast() {
@@ -230,8 +231,8 @@ package final class OpenFolder: Sendable, Hashable {
         guard isRoot || !isRefused else {
             throw missing(
                 path,
-                "a segment is empty, begins with a dot, is a folder of other programs such as @eaDir, or holds a slash or "
-                    + "a NUL")
+                "a segment is empty, begins with a dot, is a folder of another program such as @eaDir, or contains a slash or "
+                    + "a NUL character")
         }
         let bytes = isRoot ? [UInt8(ascii: ".")] : Array(segments.joined(separator: [UInt8(ascii: "/")]))
         let root = try root(for: path)
@@ -246,8 +247,11 @@ package final class OpenFolder: Sendable, Hashable {
         switch -opened {
         case ...0: return opened
         case ENOENT, ENOTDIR: throw missing(path, nil)
-        case EXDEV: throw missing(path, "it leads out of the folder, or over an absolute link")
-        case ELOOP: throw missing(path, "there is a symbolic link in it (servers follow some: `server.folderLinks`)")
+        case EXDEV: throw missing(path, "it leads outside the folder, or through an absolute link")
+        case ELOOP:
+            throw missing(
+                path,
+                "the path contains a symbolic link (`server.folderLinks` lets servers follow links within the folder)")
         case EMFILE, ENFILE, ENOMEM, EIO, ESTALE:
             throw LocalFile.Failure(
                 isMissing: false, message: "\(name):\(path): \(String(cString: strerror(-opened)))")

@@ -17,12 +17,12 @@ extension SourceURL {
         let isBracketed = authority.utf8.first == UInt8(ascii: "[")
         if isBracketed {
             guard let end = authority.utf8.firstIndex(of: UInt8(ascii: "]")) else {
-                throw SourceError(.malformed, text, "the address in brackets has no closing bracket")
+                throw SourceError(.malformed, text, "the closing bracket after the IPv6 address is missing")
             }
             host = authority[authority.utf8.index(after: authority.startIndex)..<end]
             rest = authority[authority.utf8.index(after: end)...]
             guard rest.isEmpty || rest.utf8.first == UInt8(ascii: ":") else {
-                throw SourceError(.malformed, text, "after the address in brackets only a port may follow")
+                throw SourceError(.malformed, text, "only a port can follow an address in brackets")
             }
         } else {
             let colon = authority.utf8.firstIndex(of: UInt8(ascii: ":")) ?? authority.endIndex
@@ -36,8 +36,8 @@ extension SourceURL {
                 (1...65_535).contains(given)
             else {
                 // The rest may be a password.
-                let shown = text.utf8.contains(UInt8(ascii: "@")) ? "what follows the host" : "`\(rest)`"
-                throw SourceError(.malformed, text, "\(shown) is not a port; expected 1…65535")
+                let shown = text.utf8.contains(UInt8(ascii: "@")) ? "the part after the host" : "`\(rest)`"
+                throw SourceError(.malformed, text, "\(shown) is not a valid port; expected 1…65535")
             }
             port = given
         }
@@ -47,14 +47,16 @@ extension SourceURL {
             }
             return (address.description, port)
         }
-        guard !host.isEmpty else { throw SourceError(.malformed, text, "has no host") }
+        guard !host.isEmpty else { throw SourceError(.malformed, text, "the host is missing") }
         let isName = host.utf8.allSatisfy { $0.isLetterOrDigit || $0 == 0x2D || $0 == 0x2E || $0 == 0x5F }
         let dots = zip(host.utf8, host.utf8.dropFirst()).contains { $0 == 0x2E && $1 == 0x2E }
         guard isName, host.utf8.count <= 253, host.utf8.first != UInt8(ascii: "."), !dots else {
             let isForeign = !host.utf8.allSatisfy { $0 < 0x80 }
             throw SourceError(
                 .malformed, text,
-                isForeign ? "write host names beyond ASCII in punycode (xn--…)" : "`\(host)` is not a host name")
+                isForeign
+                    ? "write a host name with non-ASCII letters in punycode (xn--…)"
+                    : "`\(host)` is not a valid host name")
         }
         if isDottedDecimal(host) { return (String(host), port) }
         switch numericAddress(host) {
@@ -62,7 +64,7 @@ extension SourceURL {
         case .address(let address): return (address.description, port)
         case .malformed:
             throw SourceError(
-                .malformed, text, "`\(host)` ends in a number but is not an IPv4 address; host names end in letters")
+                .malformed, text, "`\(host)` ends in a number but is not a valid IPv4 address")
         }
     }
 

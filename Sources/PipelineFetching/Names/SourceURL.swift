@@ -99,7 +99,7 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         guard text.utf8.count <= Self.longest else {
             throw SourceError(
                 .malformed, String(text.prefix(64)) + "…",
-                "is \(text.utf8.count) bytes long; the limit is \(Self.longest)")
+                "the URL has \(text.utf8.count) bytes; the maximum is \(Self.longest)")
         }
         guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
             throw SourceError(.malformed, text, "contains a control character")
@@ -113,7 +113,7 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         }
         let scheme = FieldLines.lowercased(String(text[..<colon]))
         guard scheme == "http" || scheme == "https" else {
-            throw SourceError(.unsupportedScheme, text, "only http and https are fetched, not `\(scheme)`")
+            throw SourceError(.unsupportedScheme, text, "the scheme `\(scheme)` is not supported; use http or https")
         }
         // Search byte by byte, because the delimiters are ASCII and searching for characters is slower.
         var rest = text[text.utf8.index(colon, offsetBy: 3)...]

@@ -28,7 +28,7 @@ public struct AddressRule: Sendable, Hashable {
         isAll = false
         for text in texts {
             guard let entry = Entry(text) else {
-                throw InvalidSetting("`\(text)` is not an address or CIDR with an optional port")
+                throw InvalidSetting("`\(text)` is not an address or CIDR block with an optional port")
             }
             entries.append(entry)
         }

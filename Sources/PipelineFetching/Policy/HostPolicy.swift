@@ -46,10 +46,10 @@ public struct HostPolicy: Sendable, Hashable {
     package func refusal(of url: SourceURL) -> String? {
         if url.host.isEmpty { return nil }
         if let pattern = deny.first(where: { $0.matches(url, .anyReading) }) {
-            return "`\(pattern)` in `sources.deny` refuses it"
+            return "the source matches `\(pattern)` in `sources.deny`"
         }
         guard allow.isEmpty || allow.contains(where: { $0.matches(url, .everyReading) }) else {
-            return "nothing in `sources.allow` admits it"
+            return "the source does not match any pattern in `sources.allow`"
         }
         return nil
     }
@@ -94,7 +94,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         if let mark = text[...].utf8.end(of: "://") {
             let name = text[..<mark].dropLast(3).lowercased()
             guard ["http", "https", "s3"].contains(name) else {
-                throw InvalidSetting(text, "only http, https and s3 are fetched, not `\(name)`")
+                throw InvalidSetting(text, "has the unsupported scheme `\(name)`; use http, https or s3")
             }
             scheme = name
             rest = text[mark...]
@@ -111,14 +111,16 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         do throws(SourceError) {
             // The rules for a host's path also apply to a bucket's key.
             let place = "\(authority)\(rest[end...])"
-            if scheme == "s3", authority.contains(":") { throw SourceError(.malformed, text, "a bucket has no port") }
+            if scheme == "s3", authority.contains(":") {
+                throw SourceError(.malformed, text, "a bucket cannot have a port")
+            }
             url = try SourceURL("\(scheme == "s3" ? "http" : scheme ?? "http")://" + place)
         } catch {
-            throw InvalidSetting(text, "is not HOST, *.HOST, .HOST or * with optional scheme, port and path")
+            throw InvalidSetting(text, "is not HOST, *.HOST, .HOST or * with an optional scheme, port and path")
         }
         let name = Self.canonical(url.host)
         guard wildcard.isEmpty || (!isAny && IPAddress(name) == nil) else {
-            throw InvalidSetting(text, "a wildcard needs a name after it, not an address or `*`")
+            throw InvalidSetting(text, "must have a host name after the wildcard, not an address or `*`")
         }
         host = isAny ? .any : wildcard == "*." ? .below(name) : wildcard == "." ? .within(name) : .exactly(name)
         // A colon after the host begins a port. A host in brackets contains other colons.

@@ -120,10 +120,12 @@ public struct HostOrigin: Sendable, Hashable, CustomStringConvertible {
         do throws(SourceError) {
             url = try SourceURL(text.contains("://") ? text : "https://" + text)
         } catch {
-            throw InvalidSetting(text, "is not HOST[:PORT], with http:// before it for plain http")
+            throw InvalidSetting(text, "is not HOST[:PORT], or http://HOST[:PORT] for http")
         }
         guard url.userinfo == nil, url.target == "/", !text.hasSuffix("/"), !text.contains("#") else {
-            throw InvalidSetting(text, "is more than a HOST[:PORT]; settings belong to a whole origin")
+            throw InvalidSetting(
+                text,
+                "contains more than HOST[:PORT]; remove the rest, because the settings apply to the complete origin")
         }
         self.init(url)
     }

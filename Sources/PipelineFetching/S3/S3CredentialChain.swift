@@ -98,7 +98,10 @@ actor S3CredentialChain {
             return result
         }
         if let name {
-            throw FetchError(.transport, "credentials of the store: no profile `\(name)` with a key in ~/.aws")
+            throw FetchError(
+                .transport,
+                "credentials of the store: there is no profile `\(name)` with a key in ~/.aws; add it, or set `profile` to a different one"
+            )
         }
         if let answer = try await container() { return try Self.parse(answer, now) }
         if asksInstance { return try Self.parse(try await instance(), now) }

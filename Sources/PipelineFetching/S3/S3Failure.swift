@@ -43,30 +43,30 @@ struct S3Failure: Sendable {
     ///   - permission: the permission that the request needs, if it is not the permission to read an object.
     func remedy(_ status: Int, bucket: String, isSigned: Bool, permission: String? = nil) -> String? {
         switch code {
-        case "NoSuchKey": "the bucket `\(bucket)` does not have this object"
-        case "NoSuchVersion": "the object does not have this version"
+        case "NoSuchKey": "the bucket `\(bucket)` does not contain this object"
+        case "NoSuchVersion": "the object has no such version"
         case "NoSuchBucket": "the bucket `\(bucket)` does not exist; check its name, and `endpoint` of the setting `s3`"
-        case "RequestTimeTooSkewed": "this machine's clock is wrong; set it (NTP)"
+        case "RequestTimeTooSkewed": "the clock of this machine is wrong; synchronize it (NTP)"
         case "ExpiredToken", "TokenRefreshRequired":
-            "the credentials have expired; renew them, or give ones that renew themselves"
+            "the credentials have expired; renew them, or configure a source that renews them automatically"
         case "InvalidAccessKeyId", "InvalidToken":
             "the store does not know the access key; check `accessKey` of the setting `s3`, or the environment"
         case "SignatureDoesNotMatch":
-            "the secret does not belong to the access key; check `secretKey` of the setting `s3`"
+            "the secret does not match the access key; check `secretKey` of the setting `s3`"
         case "SlowDown", "ServiceUnavailable", "Busy":
-            "the store asks to slow down; lower `fetch.perHost` or `fetch.rate`"
+            "the store limits the rate of requests; lower `fetch.perHost` or `fetch.rate`"
         case "AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException":
-            "the bucket is in \(region.map { "the region `\($0)`" } ?? "another region"); set `region` of the setting `s3`"
+            "the bucket is in \(region.map { "the region `\($0)`" } ?? "a different region"); set `region` of the setting `s3`"
         case "AccessDenied", "":
             status != 403
                 ? nil
                 : isSigned
-                    ? permission.map { "the store refuses these credentials; allow them `\($0)`" }
-                        ?? "the store refuses these credentials the object; allow them `s3:GetObject`, "
-                        + "and `s3:ListBucket` to learn what is missing"
-                    : "the store refuses requests without credentials; give `accessKey` and `secretKey` of the "
+                    ? permission.map { "the store denied access with these credentials; grant them `\($0)`" }
+                        ?? "the store denied access to the object with these credentials; grant them `s3:GetObject`, "
+                        + "and `s3:ListBucket` to distinguish missing objects"
+                    : "the store denied access without credentials; set `accessKey` and `secretKey` in the "
                         + "setting `s3`, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        default: "the store says `\(code)`"
+        default: "the store answered with the code `\(code)`"
         }
     }
 }

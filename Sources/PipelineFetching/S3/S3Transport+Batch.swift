@@ -74,7 +74,8 @@ extension S3Transport: FolderStore {
     ) -> FetchError {
         let remedy = failure?.remedy(
             response.status, bucket: url.host, isSigned: isSigned, permission: permission)
-        let answer = failure == nil ? "the store's answer is not a listing" : "the store answered \(response.status)"
+        let answer =
+            failure == nil ? "the store's response is not a valid listing" : "the store answered \(response.status)"
         return FetchError(
             response.status == 404 ? .missing : .transport,
             "\(action) \(url): \(answer)" + (remedy.map { ": " + $0 } ?? ""))

@@ -31,7 +31,7 @@ package final class S3Transport: Transport {
         _ request: FetchRequest, onProgress: (@Sendable (_ received: Int, _ expected: Int?) -> Void)?
     ) async throws(FetchError) -> FetchedResponse {
         guard request.method == "GET" else {
-            throw FetchError(.protocolViolation, request.url, "objects of a store are only read")
+            throw FetchError(.protocolViolation, request.url, "only GET is supported for objects of a store")
         }
         let store = configuration.store(of: request.url.host)
         let (response, failure, isSigned) = try await exchange(request, onProgress)

@@ -21,7 +21,8 @@ extension SourceURL {
             return nil
         }
         guard text.utf8.count <= Self.longest else {
-            throw SourceError(.malformed, String(text.prefix(64)) + "…", "is longer than \(Self.longest) bytes")
+            throw SourceError(
+                .malformed, String(text.prefix(64)) + "…", "the URL exceeds the maximum of \(Self.longest) bytes")
         }
         guard text.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else {
             throw SourceError(.malformed, text, "contains a control character")
@@ -33,28 +34,31 @@ extension SourceURL {
         }
         let begins = bucket.utf8.first.map { $0.isLetterOrDigit } ?? false
         guard begins, isName, bucket.utf8.count <= 255, !bucket.contains("..") else {
-            throw SourceError(.malformed, text, "has no bucket; write s3://BUCKET/KEY")
+            throw SourceError(.malformed, text, "the bucket is missing or not valid; expected s3://BUCKET/KEY")
         }
         var key = rest.utf8.dropFirst(bucket.utf8.count + 1)
         var query: String?
         if let mark = key.firstIndex(of: UInt8(ascii: "?")) {
             let given = String(decoding: key[key.index(after: mark)...], as: UTF8.self)
             guard given.hasPrefix("versionId="), given.utf8.count > 10, !given.contains("&") else {
-                throw SourceError(.malformed, text, "has another query than ?versionId=; write %3F for a ? in the key")
+                throw SourceError(
+                    .malformed, text, "the only supported query is ?versionId=; write a ? in the key as %3F")
             }
             query = "versionId=" + Self.canonical(Self.percentDecoded(String(given.dropFirst(10))), keeping: nil)
             key = key[..<mark]
         }
-        guard !isFolder || query == nil else { throw SourceError(.malformed, text, "names a version, no folder") }
+        guard !isFolder || query == nil else {
+            throw SourceError(.malformed, text, "a folder cannot have a version; remove ?versionId=")
+        }
         guard isFolder || !key.isEmpty else {
-            throw SourceError(.malformed, text, "names no object; write s3://BUCKET/KEY")
+            throw SourceError(.malformed, text, "the key is missing; expected s3://BUCKET/KEY")
         }
         var name = Self.percentDecoded(String(decoding: key, as: UTF8.self))
         if isFolder, !name.isEmpty, name.last != UInt8(ascii: "/") { name.append(UInt8(ascii: "/")) }
         // Within a URL, these segments would lead to a different object or bucket.
         guard
             !name.split(separator: UInt8(ascii: "/")).contains(where: { [[0x2E], [0x2E, 0x2E]].contains(Array($0)) })
-        else { throw SourceError(.malformed, text, "has `.` or `..` as a segment of its key") }
+        else { throw SourceError(.malformed, text, "the key must not contain `.` or `..` as a segment") }
         self.init(bucket: bucket, path: "/" + Self.canonical(name, keeping: UInt8(ascii: "/")), query: query)
     }
 

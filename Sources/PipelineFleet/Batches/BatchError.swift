@@ -18,18 +18,19 @@ package enum BatchError: Error, Sendable, Hashable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .redis(let error): error.message
-        case .serverTooOld(let error): "\(error.message); batches need Redis 6.2 or newer"
+        case .serverTooOld(let error): "\(error.message); batches require Redis 6.2 or newer"
         case .gone(let id):
-            "Redis does not have batch \(id): it was removed or evicted, has expired, or the server was emptied"
-        case .unknownFormat(let id): "another version of this program created batch \(id); use that version"
+            "batch \(id) does not exist on the Redis server: it has expired, or was removed or evicted; submit it again"
+        case .unknownFormat(let id): "batch \(id) was created by a different version of this program; use that version"
         case .tooLarge(let item, let bytes):
             """
             \(item.map { "item \($0) of the batch, or its result, has" } ?? "the options of the batch have") \(bytes) \
-            bytes; the limit is \(BatchTerms.maxBytes)
+            bytes; the maximum is \(BatchTerms.maxBytes)
             """
         case .outOfStep(let expected, let submitted):
-            "the batch has \(submitted) items, not \(expected): another submitter adds to it; go on with \(submitted)"
-        case .finished(let id, let total): "batch \(id) is finished with \(total) items; create another one for more"
+            "the batch has \(submitted) items, not \(expected), because another submitter is adding items; continue at \(submitted)"
+        case .finished(let id, let total):
+            "batch \(id) is already complete with \(total) items; create a new batch for more items"
         }
     }
 }

@@ -17,20 +17,21 @@ package enum PurgeLoss: Sendable, Hashable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .damagedPlace: "this node's place in the stream of purges is missing or damaged"
+        case .damagedPlace: "this node's position in the stream of purges is missing or damaged"
         case .smallerNumber(let number, let place):
             """
-            the stream of purges is at number \(number), this node was at \(place): the server was emptied, or a \
+            the stream of purges is at number \(number), but this node was at \(place): the server was emptied, or a \
             failover lost writes
             """
-        case .gap(let expected, let found?): "purge \(expected) is missing from the stream of purges, \(found) is next"
+        case .gap(let expected, let found?):
+            "purge \(expected) is missing from the stream of purges; the next one is \(found)"
         case .gap(let expected, nil): "purge \(expected) was published but is missing from the stream of purges"
         case .placeGone(let number):
             """
-            the stream of purges no longer has number \(number), the last one applied: it was trimmed while this node \
-            was away, or replaced
+            the stream of purges no longer contains number \(number), the last one applied: it was trimmed while this node \
+            was disconnected, or replaced
             """
-        case .otherEpoch: "the stream of purges was created again, or another node has noticed that purges were lost"
+        case .otherEpoch: "the stream of purges was created again, or another node detected that purges were lost"
         case .garbled(let id): "entry \(id) of the stream of purges cannot be read"
         }
     }

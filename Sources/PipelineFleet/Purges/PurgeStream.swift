@@ -61,7 +61,8 @@ package struct PurgeStream: Sendable {
         guard payload.count <= Self.maxPayloadBytes else {
             throw RedisError(
                 .tooLarge, connection.url,
-                "a purge of \(payload.count) bytes is not published, the limit is \(Self.maxPayloadBytes): split it")
+                "a purge of \(payload.count) bytes cannot be published; the maximum is \(Self.maxPayloadBytes); split the purge"
+            )
         }
         let replies = try await connection.send([
             [

@@ -171,7 +171,7 @@ private final class RedisWorker: @unchecked Sendable {
         guard seconds > 0, let last = lastFailure else { return }
         var failure = last
         failure.retrySeconds = seconds
-        failure.message += "; tried again in \((seconds * 10).rounded(.up) / 10) s"
+        failure.message += "; retrying in \((seconds * 10).rounded(.up) / 10) s"
         throw failure
     }
 
@@ -179,10 +179,15 @@ private final class RedisWorker: @unchecked Sendable {
         if let link { return link }
         let url = configuration.url
         guard credis_load() else {
-            throw RedisError(.libraryUnavailable, url, "hiredis is missing: install libhiredis0.14 or libhiredis1.1.0")
+            throw RedisError(
+                .libraryUnavailable, url,
+                "the library hiredis is not installed; install libhiredis0.14 (Debian 12) or libhiredis1.1.0 (Debian 13)"
+            )
         }
         guard let wait = shared.withLock({ $0.wait }) ?? RedisWait() else {
-            throw RedisError(.libraryUnavailable, url, "libcurl is missing: install libcurl4")
+            throw RedisError(
+                .libraryUnavailable, url,
+                "the library libcurl is not installed; install libcurl4 (Debian 12) or libcurl4t64 (Debian 13)")
         }
         shared.withLock { $0.wait = wait }
         // Leave signals to the program's own threads, because OpenSSL would raise SIGPIPE here.

@@ -43,18 +43,18 @@ package struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
         if kind == "NOAUTH" || kind == "WRONGPASS" {
             let advice =
                 url.password == nil
-                ? "the server requires a password: add USER:PASSWORD@ or :PASSWORD@ before the host"
-                : "the server refuses the user or the password"
+                ? "the server requires a password; add USER:PASSWORD@ or :PASSWORD@ before the host in the URL"
+                : "the server rejected the user or the password; check them in the URL"
             return RedisError(.credentialsRefused, url, "\(advice) (\(kind))")
         }
         // If a server does not know AUTH, its error repeats the arguments.
         let isTelling = url.password.map { !$0.isEmpty && text.contains($0) } ?? false
         let advice =
             switch kind {
-            case "NOPERM": "; the user's ACL has to allow the command and the keys"
-            case "READONLY": "; this is a replica, name the primary"
-            case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN": "; the server may be able to answer later"
-            case "OOM": "; raise the server's maxmemory or have it evict other keys"
+            case "NOPERM": "; allow the command and the keys in the ACL of the user"
+            case "READONLY": "; this server is a replica, use the primary"
+            case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN": "; try again later"
+            case "OOM": "; raise the server's maxmemory, or configure it to evict other keys"
             default: ""
             }
         return RedisError(.server, url, "the server answered: \(isTelling ? String(kind) : text)\(advice)")
@@ -65,6 +65,8 @@ extension RedisConnection {
     /// Returns the error for a reply that does not fit the command, or for an error reply.
     func unexpected(_ reply: RedisReply) -> RedisError {
         if case .error(let text) = reply { return .reply(text, url) }
-        return RedisError(.protocolViolation, url, "the server sent a reply that the command does not have")
+        return RedisError(
+            .protocolViolation, url,
+            "the server sent an unexpected reply to a command; check that it is a supported Redis version")
     }
 }

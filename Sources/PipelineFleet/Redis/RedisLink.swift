@@ -69,7 +69,8 @@ final class RedisLink {
             statuses += [ccurl_set_string(easy, CURLOPT_CAINFO, file), ccurl_set_string(easy, CURLOPT_CAPATH, nil)]
         }
         guard statuses.allSatisfy({ $0 == CURLE_OK }), curl_multi_add_handle(wait.multi, easy) == CURLM_OK else {
-            throw RedisError(.libraryUnavailable, url, "libcurl rejects a required option; a newer version is needed")
+            throw RedisError(
+                .libraryUnavailable, url, "libcurl does not support a required option; install a newer version")
         }
         var running: Int32 = 0
         while curl_multi_perform(wait.multi, &running) == CURLM_OK, running > 0 {
@@ -90,20 +91,22 @@ final class RedisLink {
         switch status {
         case CURLE_OK: return nil
         case CURLE_COULDNT_RESOLVE_HOST:
-            return RedisError(.unreachable, url, "the host `\(url.host)` has no address; is the name right?")
+            return RedisError(.unreachable, url, "the host name `\(url.host)` cannot be resolved; check the name")
         case CURLE_COULDNT_CONNECT:
-            return RedisError(.unreachable, url, "no connection; is the server up, and does it listen on this port?")
+            return RedisError(
+                .unreachable, url, "cannot connect; check that the server is running and listening on this port")
         case CURLE_OPERATION_TIMEDOUT: return timedOut("connecting")
         case CURLE_SSL_CACERT_BADFILE:
             return RedisError(
-                .tls, url, "cannot read the authorities in `\(configuration.authoritiesFile ?? "")` (\(text))")
+                .tls, url,
+                "cannot read the certificate authorities in `\(configuration.authoritiesFile ?? "")` (\(text))")
         case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CERTPROBLEM, CURLE_SSL_CIPHER, CURLE_SSL_ISSUER_ERROR:
             return RedisError(
                 .tls, url,
-                "\(text); is the certificate valid for `\(url.host)`, and its authority trusted or given as a file?")
+                "\(text); check that the certificate is valid for `\(url.host)` and issued by a trusted authority")
         case CURLE_SSL_CONNECT_ERROR:
-            return RedisError(.tls, url, "\(text); does the server speak TLS on this port (its `tls-port`)?")
-        default: return broken("the connection broke (\(text))")
+            return RedisError(.tls, url, "\(text); check that the server uses TLS on this port (its `tls-port`)")
+        default: return broken("the connection was lost (\(text))")
         }
     }
 
@@ -112,15 +115,15 @@ final class RedisLink {
     private func broken(_ problem: String) -> RedisError {
         let advice =
             url.isTLS
-            ? "; if it requires client certificates, set its `tls-auth-clients` to no"
-            : "; if it speaks TLS on this port, write rediss://"
+            ? "; if it requires client certificates, set `tls-auth-clients` to no in its configuration"
+            : "; if it uses TLS on this port, use rediss://"
         return RedisError(.unreachable, url, problem + (isIntroduced ? "" : advice))
     }
 
     private func timedOut(_ activity: String) -> RedisError {
-        let advice = socket < 0 && url.isTLS ? ", and does it speak TLS on this port?" : "?"
+        let advice = socket < 0 && url.isTLS ? ", or does not use TLS on this port" : ""
         return RedisError(
-            .timedOut, url, "no answer in time (\(activity)); is the server overloaded or stopped\(advice)")
+            .timedOut, url, "no response in time (\(activity)); the server may be overloaded or stopped\(advice)")
     }
 
     private func goOn(_ deadline: Double, _ activity: String) throws(RedisError) {
@@ -168,13 +171,13 @@ final class RedisLink {
             // A reply that has arrived is accepted, however late it is read, because the process may have been stopped
             // in the meantime.
             if try receive(into: &replies) { continue }
-            try goOn(deadline, "\(replies.count) of \(commands.count) replies")
+            try goOn(deadline, "received \(replies.count) of \(commands.count) replies")
             // Replies are read while commands are written. Otherwise, server and client could wait for each other.
             let events = CURL_WAIT_POLLIN | (sent < bytes.count ? CURL_WAIT_POLLOUT : 0)
             wait.rest(until: deadline, socket: socket, events: events)
         }
         guard replies.count == commands.count else {
-            throw RedisError(.protocolViolation, url, "the server sent more replies than there were commands")
+            throw RedisError(.protocolViolation, url, "the server sent more replies than it received commands")
         }
         return replies
     }
@@ -208,20 +211,21 @@ final class RedisLink {
             }
             guard let next else { break }
             defer { credis_reply_free(next) }
-            guard let reply = RedisReply(next) else { throw malformed("a reply of an unknown type") }
+            guard let reply = RedisReply(next) else { throw malformed("the reply has an unknown type") }
             replies.append(reply)
             unread = 0
         }
         guard unread <= configuration.maxReplyBytes else {
             throw RedisError(
-                .protocolViolation, url, "a reply is larger than \(configuration.maxReplyBytes) bytes, the limit")
+                .protocolViolation, url, "a reply exceeds the limit of \(configuration.maxReplyBytes) bytes")
         }
         return true
     }
 
     private func malformed(_ problem: String) -> RedisError {
-        let advice = url.isTLS ? "" : "; is this a Redis server, and if it speaks TLS, is the scheme rediss?"
-        return RedisError(.protocolViolation, url, "the server does not answer as Redis does (\(problem))\(advice)")
+        let advice = url.isTLS ? "" : "; check that this is a Redis server, and use rediss:// if it requires TLS"
+        return RedisError(
+            .protocolViolation, url, "the server's response is not valid in the Redis protocol (\(problem))\(advice)")
     }
 }
 

@@ -23,7 +23,7 @@ package struct RedisURL: Sendable, Hashable, CustomStringConvertible {
         package var description: String {
             let form = "redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]"
             return switch self {
-            case .scheme: "the URL of the Redis server has to begin with redis:// or, for TLS, rediss:// (\(form))"
+            case .scheme: "the URL of the Redis server must begin with redis:// or, for TLS, rediss:// (\(form))"
             case .credentials:
                 """
                 the credentials in the URL of the Redis server are incomplete: write USER:PASSWORD@, or :PASSWORD@ for \
@@ -31,7 +31,7 @@ package struct RedisURL: Sendable, Hashable, CustomStringConvertible {
                 """
             case .encoding:
                 """
-                user and password in the URL of the Redis server have to be percent-encoded UTF-8: % is %25, @ is %40, \
+                user and password in the URL of the Redis server must be percent-encoded UTF-8: % is %25, @ is %40, \
                 : is %3A, / is %2F
                 """
             case .host:
@@ -51,7 +51,7 @@ package struct RedisURL: Sendable, Hashable, CustomStringConvertible {
                 """
             case .rest:
                 """
-                the URL of the Redis server must have neither ? nor #; if they are part of the password, write %3F or \
+                the URL of the Redis server must not contain ? or #; if they are part of the password, write %3F or \
                 %23
                 """
             }

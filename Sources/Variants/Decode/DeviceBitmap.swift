@@ -35,12 +35,12 @@ struct DeviceBitmap {
         func field(_ at: Int) -> Int { at + 4 <= size ? file.uint32(start + at, .little) ?? 0 : 0 }
         let isOld = size == 12
         guard isOld || (16...64).contains(size) || size == 108 || size == 124 else {
-            throw ImageHeader.damaged("BMP", "a header of \(size) bytes is of no known version")
+            throw ImageHeader.damaged("BMP", "its header of \(size) bytes has an unknown version")
         }
         guard let storedWidth = isOld ? file.uint16(start + 4, .little) : signed(4),
             let storedHeight = isOld ? file.uint16(start + 6, .little) : signed(8),
             let bits = file.uint16(start + (isOld ? 10 : 14), .little), file.byte(start + size - 1) != nil
-        else { throw ImageHeader.damaged("BMP", "its header is cut short") }
+        else { throw ImageHeader.damaged("BMP", "its header is truncated") }
         // In an icon, half of the height belongs to the mask.
         let height = abs(storedHeight) / (isIcon ? 2 : 1)
         try ImageHeader.checkSize("BMP", storedWidth, height)
@@ -55,13 +55,14 @@ struct DeviceBitmap {
             let name =
                 switch (compression, isOS2) {
                 case (0, _): "without compression"
-                case (3, true): "compressed by Huffman codes"
-                case (4, true): "of 24-bit run lengths"
-                case (4, false): "that holds a JPEG"
-                case (5, false): "that holds a PNG"
-                default: "of compression \(compression)"
+                case (3, true): "with Huffman compression"
+                case (4, true): "with 24-bit run-length encoding"
+                case (4, false): "that contains a JPEG"
+                case (5, false): "that contains a PNG"
+                default: "with compression type \(compression)"
                 }
-            throw RenderError(.undecodable, "a BMP of \(bits) bits \(name) is not decoded; convert it to PNG")
+            throw RenderError(
+                .undecodable, "a BMP with \(bits) bits per pixel \(name) is not supported; convert it to PNG")
         }
         let masks: [Int] =
             if hasMasks {
@@ -79,7 +80,7 @@ struct DeviceBitmap {
         let used = field(32)
         let colours = used == 0 && bits <= 8 ? 1 << bits : used
         if offset > 0, offset < start + size {
-            throw ImageHeader.damaged("BMP", "its pixels are said to begin at byte \(offset), within its header")
+            throw ImageHeader.damaged("BMP", "its pixel data begins at byte \(offset), inside the header")
         }
         let end = offset > 0 ? offset : paletteStart + colours * entryBytes
         palette = file.part(paletteStart, max(0, end - paletteStart)).part(0, min(colours, 256) * entryBytes)
@@ -151,7 +152,7 @@ struct DeviceBitmap {
         return image
     }
 
-    private static var cutShort: RenderError { ImageHeader.damaged("BMP", "its pixels are cut short") }
+    private static var cutShort: RenderError { ImageHeader.damaged("BMP", "its pixel data is truncated") }
 
     /// Makes pixels transparent according to the mask of an icon, which has one bit per pixel. All other pixels, and
     /// all pixels of a BMP, become opaque.

@@ -46,14 +46,14 @@ enum ForeignBytes {
         if reader.matches([0x28, 0xB5, 0x2F, 0xFD]) { return "zstd data" }
         if reader.matches("RIFF"), let kind = reader.fourCharacters(8) { return "a RIFF file of type `\(kind)`" }
         if reader.matches("ftyp", at: 4), let brand = reader.fourCharacters(8) {
-            return "an ISO media file of brand `\(brand)` (often video)"
+            return "an ISO media file with the brand `\(brand)`, possibly a video"
         }
         if reader.matches([0x1A, 0x45, 0xDF, 0xA3]) { return "a Matroska or WebM file" }
         let text = markup(reader)
         if isHTML(text) { return "an HTML page" }
         if text.hasPrefix("<?xml") { return "an XML document" }
         if text.hasPrefix("{") || text.hasPrefix("[") { return "JSON or other text" }
-        return isText(reader) ? "plain text" : "bytes of an unknown format"
+        return isText(reader) ? "plain text" : "data in an unknown format"
     }
 
     /// Returns the first kilobyte after a byte order mark and white space, as lowercase ASCII. Returns an empty string

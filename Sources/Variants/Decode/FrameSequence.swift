@@ -20,7 +20,8 @@ struct FrameSequence {
         let delays = strip.integers("delay") ?? []
         guard strip.height % count == 0, delays.count >= count else {
             throw RenderError(
-                .undecodable, "the animation has fewer frames than the \(count) its header says; it may be cut short")
+                .undecodable,
+                "the animation has fewer frames than the \(count) in its header; the file may be truncated")
         }
         // Browsers show a frame for 100 ms if its duration is 10 ms or less.
         let shown = delays.prefix(count).map { $0 <= 10 ? 100 : $0 }

@@ -7,10 +7,10 @@ enum GIFDecoder: OriginalDecoder {
 
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         guard let found = Frames(file) else {
-            throw ImageHeader.damaged("GIF", "its screen descriptor is cut short")
+            throw ImageHeader.damaged("GIF", "its screen descriptor is truncated")
         }
         try HeaderParts.check("GIF", found.blocks, "blocks", most: HeaderParts.blocks)
-        guard found.count > 0 else { throw ImageHeader.damaged("GIF", "it has no frame") }
+        guard found.count > 0 else { throw ImageHeader.damaged("GIF", "it has no frames") }
         try ImageHeader.checkSize("GIF", found.canvas.x.upperBound, found.canvas.y.upperBound)
         var header = ImageHeader(
             format: .gif, encodedWidth: found.canvas.x.upperBound, encodedHeight: found.canvas.y.upperBound,

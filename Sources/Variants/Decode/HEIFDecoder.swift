@@ -45,7 +45,8 @@ extension HEIFContainer {
             guard canBeEnlarged else {
                 throw RenderError(
                     .undecodable,
-                    "its transparency is larger than its colours, or they are cropped; convert the picture")
+                    "its alpha channel is larger than the picture, or the picture is cropped; convert it to another format"
+                )
             }
             result = try image(.colours)
             let small = try image(.alpha)
@@ -58,7 +59,7 @@ extension HEIFContainer {
         } else {
             result = try image(.both)
         }
-        guard result.hasAlpha else { throw RenderError(.undecodable, "its transparency cannot be decoded") }
+        guard result.hasAlpha else { throw RenderError(.undecodable, "its alpha channel cannot be decoded") }
         if alpha.isPremultiplied { result = try result.dividedByAlpha() }
         return try ColourConversion.described(result) { $0 ? nil : HEIFHeader.colour(file) }
     }

@@ -22,7 +22,7 @@ enum HeaderParts {
         guard count > most else { return }
         throw RenderError(
             .overLimit,
-            "\(format) with \(count)\(count < mostCounted ? "" : " or more") \(parts), and at most \(most) are read: "
-                + "save the picture again, without its metadata")
+            "the \(format) has \(count)\(count < mostCounted ? "" : " or more") \(parts), but the maximum is \(most); "
+                + "save the picture again without metadata")
     }
 }

@@ -42,7 +42,7 @@ enum JPEGDecoder: OriginalDecoder {
                 profileBytes += max(0, segment.count - 14)
             case 0xDA:
                 scans += 1
-                if header == nil { throw ImageHeader.damaged("JPEG", "image data before the frame header") }
+                if header == nil { throw ImageHeader.damaged("JPEG", "image data precedes the frame header") }
                 if segment.byte(0) != components { isHeld = true }
                 return scans <= maxCountedScans
             default: break
@@ -215,7 +215,7 @@ enum JPEGDecoder: OriginalDecoder {
 
     private static func frame(_ segment: ByteReader) throws(RenderError) -> ImageHeader {
         guard let height = segment.uint16(1), let width = segment.uint16(3), segment.byte(5) != nil else {
-            throw ImageHeader.damaged("JPEG", "its frame header is cut short")
+            throw ImageHeader.damaged("JPEG", "its frame header is truncated")
         }
         try ImageHeader.checkSize("JPEG", width, height)
         var header = ImageHeader(format: .jpeg, encodedWidth: width, encodedHeight: height)

@@ -53,7 +53,7 @@ enum JXLDecoder: OriginalDecoder {
         if AddressSpace.hasRoom(for: needed) { return }
         throw RenderError(
             .overLimit,
-            "decoding \(image.width) × \(image.height) pixels of JPEG XL takes up to \(needed / 1_000_000) MB, which is more than "
-                + "limits.workerMemory leaves; raise that, or convert the picture")
+            "decoding \(image.width) × \(image.height) pixels of JPEG XL takes up to \(needed / 1_000_000) MB, more than "
+                + "limits.workerMemory allows; raise this limit, or convert the picture")
     }
 }

@@ -19,7 +19,7 @@ enum JXLHeader {
         guard found.extraChannels <= maxExtraChannels else {
             throw RenderError(
                 .overLimit,
-                "JPEG XL with \(found.extraChannels) channels beyond colour; at most \(maxExtraChannels) are decoded")
+                "JPEG XL with \(found.extraChannels) extra channels; the maximum is \(maxExtraChannels)")
         }
         let isTurned = found.orientation >= 5
         var header = ImageHeader(
@@ -84,7 +84,7 @@ enum JXLHeader {
         }
         var bits = BitReader(codestream.part(2))
         guard codestream.matches([0xFF, 0x0A]), let found = metadata(&bits) else {
-            throw ImageHeader.damaged("JPEG XL", "its header is cut short")
+            throw ImageHeader.damaged("JPEG XL", "its header is truncated")
         }
         return found
     }

@@ -145,7 +145,7 @@ enum Decoding {
         if header.format.decoder?.accepts(image, for: header, shrink: shrink, frames: frames) == true { return image }
         throw RenderError(
             .undecodable,
-            "the header says \(header.sizeText), the decoder \(image.width) × \(image.height)"
+            "the size in the header is \(header.sizeText), but the decoded size is \(image.width) × \(image.height)"
                 + (shrink > 1 ? " at 1/\(shrink)" : ""))
     }
 }

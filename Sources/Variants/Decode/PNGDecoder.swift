@@ -37,8 +37,8 @@ enum PNGDecoder: OriginalDecoder {
             default: break
             }
         }
-        try HeaderParts.check("PNG", others, "chunks besides its pixels", most: HeaderParts.chunks)
-        try HeaderParts.check("PNG", dataChunks, "chunks of pixels", most: HeaderParts.dataChunks)
+        try HeaderParts.check("PNG", others, "chunks other than pixel data", most: HeaderParts.chunks)
+        try HeaderParts.check("PNG", dataChunks, "chunks of pixel data", most: HeaderParts.dataChunks)
         // libpng reports no useful error for this problem.
         guard hasPixels else { throw ImageHeader.damaged("PNG", "it has no pixels (no IDAT chunk)") }
         let animation = animation(file)
@@ -121,7 +121,7 @@ enum PNGDecoder: OriginalDecoder {
     static func openDamaged(_ bytes: UnsafeRawBufferPointer, shrink: Int) throws(RenderError) -> Image {
         let file = ByteReader(bytes)
         guard let canvas = PixelSize(file), let (part, rows) = MendedPNG.part(bytes), rows > 0 else {
-            throw ImageHeader.damaged("PNG", "no row of its pixels can be read")
+            throw ImageHeader.damaged("PNG", "no row of its pixel data can be read")
         }
         let plain = withoutTexts(part.bytes) ?? part
         let image = try ColourConversion.described(load(.stored(plain), failOn: "none", [])) {

@@ -14,7 +14,8 @@ enum SVGDecoder: OriginalDecoder {
 
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         guard let document = SVGDocument(file) else {
-            throw ImageHeader.damaged("SVG", "its root is cut short, or longer than \(SVGDocument.rootLimit) bytes")
+            throw ImageHeader.damaged(
+                "SVG", "its root element is truncated, or longer than \(SVGDocument.rootLimit) bytes")
         }
         guard document.width > 0, document.height > 0 else { throw ImageHeader.damaged("SVG", "its size is zero") }
         // Larger sizes are always rejected.
@@ -34,7 +35,7 @@ enum SVGDecoder: OriginalDecoder {
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
         let header = try header(ByteReader(bytes))
         guard let file = redrawn(bytes, PixelSize(width: header.encodedWidth, height: header.encodedHeight)) else {
-            throw ImageHeader.damaged("SVG", "its root is cut short")
+            throw ImageHeader.damaged("SVG", "its root element is truncated")
         }
         // The size of the root is in pixels. libvips would also scale this size at other resolutions.
         return try load(.stored(file), [])

@@ -114,7 +114,9 @@ struct SVGDocument {
 
     /// Throws if the document would exhaust the memory or stack of a parser, or refers to data outside the file.
     func check() throws(RenderError) {
-        func refusal(_ problem: String) -> RenderError { RenderError(.undecodable, "an SVG \(problem) is not drawn") }
+        func refusal(_ problem: String) -> RenderError {
+            RenderError(.undecodable, "SVG files \(problem) are not supported; simplify the file")
+        }
         let (start, entities) = Self.root(file) ?? (0, 0..<0)
         var (longest, at) = (0, entities.lowerBound)
         let declarations = file.part(0, entities.upperBound)
@@ -132,21 +134,23 @@ struct SVGDocument {
             skip { $0 > 0x20 && $0 != 0x22 && $0 != 0x27 }
             skip { $0 <= 0x20 }
             guard let quote = declarations.byte(at), quote == 0x22 || quote == 0x27 else {
-                throw refusal("with entities outside the file")
+                throw refusal("with external entities")
             }
             guard let end = declarations.firstOffset(of: quote, from: at + 1) else { break }
             let value = declarations.part(at + 1, end - at - 1)
             if value.firstOffset(of: UInt8(ascii: "&"), from: 0) != nil
                 || value.firstOffset(of: UInt8(ascii: "%"), from: 0) != nil
             {
-                throw refusal("with entities in entities")
+                throw refusal("with nested entities")
             }
             longest = max(longest, value.count)
             at = end + 1
         }
         if longest > 0 {
             let references = file.all[start...].count { $0 == UInt8(ascii: "&") }
-            if references * longest > Self.entityLimit { throw refusal("with entities of more than a megabyte") }
+            if references * longest > Self.entityLimit {
+                throw refusal("with entities that expand to more than a megabyte")
+            }
         }
         var depth = 0
         at = start
@@ -157,7 +161,9 @@ struct SVGDocument {
                 let end = Self.endOfTag(file, open), file.byte(end - 2) != UInt8(ascii: "/")
             {
                 depth += 1
-                if depth > Self.depthLimit { throw refusal("of elements nested more than \(Self.depthLimit) deep") }
+                if depth > Self.depthLimit {
+                    throw refusal("with elements nested more than \(Self.depthLimit) levels deep")
+                }
             }
             guard let end = Self.endOfTag(file, open) else { return }
             at = end

@@ -7,7 +7,7 @@ enum TIFFDecoder: OriginalDecoder {
     static func recognises(_ file: ByteReader) -> Bool { TIFFHeader.isTIFF(file) }
 
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
-        guard let first = TIFFHeader(file) else { throw ImageHeader.damaged("TIFF", "its header is cut short") }
+        guard let first = TIFFHeader(file) else { throw ImageHeader.damaged("TIFF", "its header is truncated") }
         let pages = first.chain.count
         try HeaderParts.check("TIFF", pages, "directories", most: HeaderParts.directories)
         let picture = first.picture { refusal($0) == nil }.directory
@@ -62,7 +62,7 @@ enum TIFFDecoder: OriginalDecoder {
         _ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int
     ) throws(RenderError) -> Image {
         guard let first = TIFFHeader(ByteReader(bytes)) else {
-            throw ImageHeader.damaged("TIFF", "its header is cut short")
+            throw ImageHeader.damaged("TIFF", "its header is truncated")
         }
         let (picture, page, subIFD) = first.picture { refusal($0) == nil }
         if let refusal = refusal(picture) { throw RenderError(.undecodable, refusal) }
@@ -82,11 +82,11 @@ enum TIFFDecoder: OriginalDecoder {
         let photometric = picture.value(262) ?? 1
         // These two values are used for raw camera data.
         if photometric == 32_803 || photometric == 34_892 {
-            return "a TIFF of a camera's raw data is not developed; convert it to RGB"
+            return "a TIFF with raw camera data is not supported; convert it to RGB"
         }
-        if photometric == 10 { return "a TIFF of ITU L*a*b*, as faxes have it, is not decoded; convert it to RGB" }
+        if photometric == 10 { return "a TIFF in ITU L*a*b* (used for faxes) is not supported; convert it to RGB" }
         if photometric == 6, !TIFFSamples.isConverted(picture), picture.numbers(530, limit: 2) != [1, 1] {
-            return "a TIFF of subsampled YCbCr is decoded only if it is compressed as JPEG; convert it to RGB"
+            return "a TIFF with subsampled YCbCr is supported only with JPEG compression; convert it to RGB"
         }
         let isRead =
             switch (kind, bits) {
@@ -97,6 +97,7 @@ enum TIFFDecoder: OriginalDecoder {
             }
         if isRead { return nil }
         let name = [2: "signed ", 3: "float ", 5: "complex integer ", 6: "complex float "][kind] ?? ""
-        return "a TIFF of \(bits)-bit \(name)samples is not decoded; convert it to 8 or 16 bits, or to 32-bit floats"
+        return
+            "a TIFF with \(bits)-bit \(name)samples is not supported; convert it to 8 or 16 bits, or to 32-bit floats"
     }
 }

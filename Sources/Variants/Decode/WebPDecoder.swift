@@ -63,7 +63,7 @@ enum WebPDecoder: OriginalDecoder {
     private static func extended(_ reader: ByteReader) throws(RenderError) -> ImageHeader {
         guard let flags = reader.byte(20), let width = reader.uint24(24, .little),
             let height = reader.uint24(27, .little)
-        else { throw ImageHeader.damaged("WebP", "its VP8X chunk is cut short") }
+        else { throw ImageHeader.damaged("WebP", "its VP8X chunk is truncated") }
         // RFC 9649 §2.7.1 requires that the product fits in 32 bits.
         guard (width + 1) * (height + 1) < 1 << 32 else {
             throw ImageHeader.damaged("WebP", "its size is \(width + 1) × \(height + 1)")

@@ -4,7 +4,8 @@
 /// chooses a palette and dithers. Alpha values of at least 128 become opaque, and lower values become transparent.
 struct GIFOutput: OutputEncoder {
     static let format = ImageFormat.gif
-    static let summary = "GIF, also animated (`frames:all`); at most 256 colours, alpha becomes all or nothing."
+    static let summary =
+        "GIF, animated with `frames:all`; at most 256 colours, and pixels are either opaque or transparent."
     static let example = "gif"
     static let losslessness = Losslessness.neverWithoutQuality
     /// The format cannot store EXIF, and programs ignore ICC profiles in GIF files.

@@ -6,7 +6,7 @@
 /// include.
 struct JPEGOutput: OutputEncoder {
     static let format = ImageFormat.jpeg
-    static let summary = "JPEG; alpha is flattened onto the last `background`, or onto white."
+    static let summary = "JPEG; alpha is flattened onto the last `background`, by default white."
     static let example = "jpeg:85:progressive"
     static let losslessness = Losslessness.never
     static let canBeProgressive = true

@@ -38,8 +38,9 @@ struct JXLOutput: OutputEncoder {
         if AddressSpace.hasRoom(for: needed) { return }
         throw RenderError(
             .overLimit,
-            "writing \(pixels.width) × \(pixels.height) pixels as JPEG XL takes about \(needed / 1_000_000) MB, which is more than "
-                + "limits.workerMemory leaves; ask for a smaller size, a lower effort or another output, or raise that")
+            "writing \(pixels.width) × \(pixels.height) pixels as JPEG XL takes about \(needed / 1_000_000) MB, more than "
+                + "limits.workerMemory allows; use a smaller size, a lower effort or a different output, or raise this limit"
+        )
     }
     private static let effortFactors = [1, 1, 1, 1, 1.2, 2, 2.5, 3, 15, 40.0]
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double {

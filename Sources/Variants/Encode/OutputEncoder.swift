@@ -133,8 +133,8 @@ enum Encoding {
         if bytes.count <= budget { return bytes }
         throw RenderError(
             .overBudget,
-            "the lossless \(job.output.format.rawValue) has \(bytes.count) bytes, over max=\(budget), and no quality to "
-                + "lower; a smaller picture, a lossy output such as `webp` or a larger `max=` would help")
+            "the lossless \(job.output.format.rawValue) file has \(bytes.count) bytes, more than max=\(budget), and lossless files have no quality to "
+                + "lower; use a smaller size, a lossy output such as `webp`, or a larger `max=`")
     }
 
     /// Returns the best file of at most `bound` bytes. If no file is small enough, returns the best file of any size.

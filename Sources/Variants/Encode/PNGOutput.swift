@@ -13,7 +13,7 @@
 struct PNGOutput: OutputEncoder {
     static let format = ImageFormat.png
     static let summary =
-        "PNG, lossless; an original with a palette (or a GIF) gives a palette, unless `lossless` is written."
+        "PNG, lossless; originals with a palette, including GIFs, produce a palette PNG unless `lossless` is given."
     static let example = "png"
     static let losslessness = Losslessness.unlessFewColours
     /// The quality of the palette if the original has few colors. This is the best quality that 256 colors allow.

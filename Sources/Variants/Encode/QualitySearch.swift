@@ -47,8 +47,8 @@ struct QualitySearch {
         if let best { return best.bytes }
         throw RenderError(
             .overBudget,
-            "no quality gives \(budget) bytes or less; the smallest file had \(over.last?.size ?? 0). A smaller picture, fewer "
-                + "frames, another output (`webp`, `avif`) or a larger `max=` would help")
+            "no quality produces a file of at most \(budget) bytes; the smallest had \(over.last?.size ?? 0); use a smaller size, fewer "
+                + "frames, a different output (`webp`, `avif`), or a larger `max=`")
     }
 
     /// Returns the quality that is expected to just meet the limit, using the typical growth curve scaled to pass

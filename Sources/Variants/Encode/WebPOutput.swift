@@ -8,7 +8,7 @@ import CWebP
 /// (`PixelLook`).
 struct WebPOutput: OutputEncoder {
     static let format = ImageFormat.webp
-    static let summary = "WebP, also animated (`frames:all`)."
+    static let summary = "WebP, animated with `frames:all`."
     static let example = "webp:max=20kB"
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 82
@@ -30,8 +30,8 @@ struct WebPOutput: OutputEncoder {
         guard pixels.width <= WEBP_MAX_DIMENSION, pixels.height <= WEBP_MAX_DIMENSION else {
             throw RenderError(
                 .notApplicable,
-                "WebP holds at most \(WEBP_MAX_DIMENSION) px an edge, not \(pixels.width) × \(pixels.height); make the "
-                    + "picture smaller or choose another output")
+                "a WebP can have at most \(WEBP_MAX_DIMENSION) px per edge, not \(pixels.width) × \(pixels.height); use a "
+                    + "smaller size or a different output")
         }
         let bytes =
             if let timing = pixels.timing {
@@ -57,7 +57,10 @@ struct WebPOutput: OutputEncoder {
     }
 
     static var versionMismatch: RenderError {
-        RenderError(.encodingFailed, "the installed libwebp does not match the version this program was built for")
+        RenderError(
+            .encodingFailed,
+            "the installed libwebp does not match the version that this program was built for; reinstall the program or libwebp"
+        )
     }
 
     /// Calls `body` with one frame as a libwebp picture. Stopping the render stops the encoding.

@@ -18,7 +18,7 @@ enum NamedPicture {
         of bytes: [UInt8]?, _ what: String, form: String, _ context: RenderContext,
         _ make: (Picture) throws(RenderError) -> Image
     ) throws(RenderError) -> NamedPixels {
-        guard let bytes else { throw RenderError(.maskUnavailable, "there is no \(what)") }
+        guard let bytes else { throw RenderError(.maskUnavailable, "the \(what) does not exist") }
         if let known = ScaledPictures.shared.pixels(of: bytes, form) { return known }
         do throws(RenderError) {
             let pixels = try bytes.withUnsafeBytes { buffer in
@@ -45,15 +45,15 @@ enum NamedPicture {
         let (area, overflow) = header.encodedWidth.multipliedReportingOverflow(by: header.encodedHeight)
         if overflow || area > context.limits.pixels {
             throw .overLimit(
-                "\(header.sizeText) are", "pixels", context.limits.pixels,
-                remedy: "make the file smaller")
+                "it has \(header.sizeText)", "pixels", context.limits.pixels,
+                remedy: "use a smaller file")
         }
         let held = header.format.decoder?.memory(header, shrink: 1, count: bytes.count) ?? 0
         guard AddressSpace.hasRoom(for: held + 4 * area) else {
             throw RenderError(
                 .overLimit,
                 "\(header.sizeText) of \(header.format.title) may take \((held + 4 * area) / 1_000_000) MB of "
-                    + "memory, which is more than limits.workerMemory leaves; raise that, or make the file smaller")
+                    + "memory, more than limits.workerMemory allows; raise this limit, or use a smaller file")
         }
         let image = try Decoding.open(ByteReader(bytes).withoutLeadingSpace.all, header)
         let size = PixelSize(width: image.width, height: image.height)

@@ -5,7 +5,7 @@ struct Background: VariantOperation {
     static let grammar = "background:RRGGBB[AA]"
     static let ranges = "hex digits; AA `ff` (opaque)"
     static let summary =
-        "Flattens alpha onto a colour, which later pad, extend and rotate steps use as their background."
+        "Flattens alpha onto a colour. Later pad, extend and rotate steps use it as their background."
     static let example = "background:ffffff"
 
     var colour: Colour
@@ -18,7 +18,7 @@ struct Background: VariantOperation {
     var canonicalArguments: [String] { [colour.text] }
 
     var explanation: String {
-        "Flattens alpha onto #\(colour.text), which later steps use as their background."
+        "Flattens alpha onto #\(colour.text). Later steps use it as their background."
     }
 
     var alphaEffect: AlphaEffect { .flattens(isOpaque: colour.alpha == 255) }

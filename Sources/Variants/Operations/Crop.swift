@@ -23,7 +23,7 @@ struct Crop: ResizingOperation {
         }
         let box = try PixelBox(parts[0], arguments, most: Self.edgeLimit)
         guard let width = box.width, let height = box.height else {
-            throw arguments.error("a crop needs both edges, such as `640x480`, not `\(RecipeError.shown(parts[0]))`")
+            throw arguments.error("`crop` requires both edges, such as `640x480`, not `\(RecipeError.shown(parts[0]))`")
         }
         self.width = width
         self.height = height
@@ -35,7 +35,7 @@ struct Crop: ResizingOperation {
         }
         let options = try arguments.options(keys: ["gravity"])
         guard offset == nil || options.values.isEmpty else {
-            throw arguments.error("expected an offset or `gravity=`, not both")
+            throw arguments.error("an offset and `gravity=` cannot be combined")
         }
         anchor = try Anchor(options, arguments)
     }
@@ -86,7 +86,7 @@ struct Crop: ResizingOperation {
         guard left < right, top < bottom else {
             throw RenderError(
                 .notApplicable,
-                "crop \(width)x\(height)+\(offset.x)+\(offset.y) lies outside of \(size.width) × \(size.height) pixels"
+                "crop \(width)x\(height)+\(offset.x)+\(offset.y) lies outside the picture of \(size.width) × \(size.height) pixels"
             )
         }
         return PixelRectangle(x: left, y: top, width: right - left, height: bottom - top)

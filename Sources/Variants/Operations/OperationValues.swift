@@ -104,7 +104,7 @@ extension Gravity {
     /// The text in explanations.
     var spoken: String {
         switch self {
-        case .attention: "the part that draws attention"
+        case .attention: "the most salient part"
         case .entropy: "the busiest part"
         case .center: "the centre"
         default: "the \(rawValue)"
@@ -124,12 +124,12 @@ extension Anchor {
             let parts = focus.split(separator: "x", omittingEmptySubsequences: false)
             guard parts.count == 2 else {
                 throw arguments.error(
-                    "`focus=` must be two shares such as `0.5x0.3`, not `\(RecipeError.shown(focus))`")
+                    "`focus=` must be two fractions such as `0.5x0.3`, not `\(RecipeError.shown(focus))`")
             }
             self = .focus(
-                x: try arguments.decimal(parts[0], "the focus across", 0...1),
-                y: try arguments.decimal(parts[1], "the focus down", 0...1))
-        case (_?, _?): throw arguments.error("expected `gravity=` or `focus=`, not both")
+                x: try arguments.decimal(parts[0], "the horizontal focus", 0...1),
+                y: try arguments.decimal(parts[1], "the vertical focus", 0...1))
+        case (_?, _?): throw arguments.error("`gravity=` and `focus=` cannot be combined")
         }
     }
 

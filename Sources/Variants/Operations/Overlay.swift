@@ -8,7 +8,7 @@ struct Overlay: VariantOperation {
         + "picture that gets the overlay; W, H 1…8192 px; offset inwards from the position (may be negative) and gap "
         + "between tiles: `XxY` or one value for both, X, Y 0…8192 px, or `pct` of the smaller edge"
     static let words = ["gravity": Gravity.places.map(\.rawValue)]
-    static let summary = "Lays a named picture from the overlay folder over this one."
+    static let summary = "Places a picture from the overlay folder on top."
     static let example = "overlay:logo:gravity=south-east:scale=20pct:offset=3pctx3pct"
 
     /// The size at which the overlay is drawn.
@@ -55,17 +55,19 @@ struct Overlay: VariantOperation {
                 size = .factor(try arguments.decimal(text, "the scale", 0.01...100))
             }
         case (nil, let text?): size = .box(try PixelBox(text, arguments))
-        case (_?, _?): throw arguments.error("expected `scale=` or `fit=`, not both")
+        case (_?, _?): throw arguments.error("`scale=` and `fit=` cannot be combined")
         }
         if let text = values["from"] { least = try PixelBox(text, arguments) }
         if options.flags.contains("tile") {
             if let key = ["gravity", "offset"].first(where: { values[$0] != nil }) {
-                throw arguments.error("`tile` covers the picture from its centre; remove `\(key)=`")
+                throw arguments.error("`tile` always starts at the centre; remove `\(key)=`")
             }
             gap = OverlayDistances()
             if let text = values["gap"] { gap = try OverlayDistances(text, "the gap", arguments) }
         } else {
-            guard values["gap"] == nil else { throw arguments.error("`gap=` is the space between tiles; add `tile`") }
+            guard values["gap"] == nil else {
+                throw arguments.error("`gap=` requires `tile`, because it is the space between tiles")
+            }
             if let text = values["offset"] {
                 offset = try OverlayDistances(text, "the offset", arguments, from: gravity)
             }
@@ -90,7 +92,7 @@ struct Overlay: VariantOperation {
     }
 
     var explanation: String {
-        var text = "\(gap == nil ? "Lays" : "Repeats") `\(name)` over the picture"
+        var text = "\(gap == nil ? "Places" : "Repeats") `\(name)` on top of the picture"
         if gap == nil { text += " at \(gravity.spoken)" }
         switch size {
         case .factor(1): break
@@ -217,7 +219,7 @@ extension OverlayDistances {
         }
         let sides = parts.count == 2 ? nil : gravity?.sides
         if let sides, sides == (0, 0) {
-            throw arguments.error("the centre has no side, so \(what) needs two distances such as `10x0`")
+            throw arguments.error("\(what) must be two distances such as `10x0`, because the gravity is the centre")
         }
         for (part, path) in zip([parts[0], parts[parts.count - 1]], [\Self.x, \Self.y]) {
             let isNegative = gravity != nil && part.hasPrefix("-")

@@ -30,20 +30,21 @@ struct Thumbnail: ResizingOperation {
         let options = try arguments.options(flags: modes + ["up"], keys: ["gravity", "focus", "resample", "light"])
         let chosen = Mode.allCases.filter { options.flags.contains($0.rawValue) }
         guard chosen.count <= 1 else {
-            throw arguments.error("expected one of `fit`, `fill`, `pad`, `stretch`, not several")
+            throw arguments.error("`fit`, `fill`, `pad` and `stretch` cannot be combined")
         }
         mode = chosen.first ?? .fit
         enlarges = options.flags.contains("up")
         guard mode == .fit || box.width != nil && box.height != nil else {
-            throw arguments.error("`\(mode.rawValue)` needs both edges, such as `300x200`; one edge means `fit`")
+            throw arguments.error(
+                "`\(mode.rawValue)` requires both edges, such as `300x200`; with one edge, only `fit` is possible")
         }
         anchor = try Anchor(options, arguments)
         if options.values["gravity"] != nil || options.values["focus"] != nil {
             switch (mode, anchor) {
             case (.fill, _): break
             case (.pad, .gravity(let gravity)) where Gravity.places.contains(gravity): break
-            case (.pad, _): throw arguments.error("`attention`, `entropy` and `focus=` go with `fill` only")
-            default: throw arguments.error("`gravity=` and `focus=` go with `fill` or `pad` only")
+            case (.pad, _): throw arguments.error("`attention`, `entropy` and `focus=` require `fill`")
+            default: throw arguments.error("`gravity=` and `focus=` require `fill` or `pad`")
             }
         }
         if let text = options.values["resample"] { resample = try arguments.word(text, "`resample=`") }

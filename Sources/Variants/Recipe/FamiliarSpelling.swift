@@ -34,13 +34,13 @@ enum FamiliarSpelling {
     private static let advice: [String: String] = {
         let quality =
             "the quality follows the output, as in `webp:N`, or `original:N` to keep the original's format"
-        let metadata = "metadata is left out unless the output has `keep=`, as in `jpeg:keep=exif`; remove the step"
+        let metadata = "metadata is removed unless the output has `keep=`, as in `jpeg:keep=exif`; remove this step"
         let placeholder =
-            "`pipectl info` and `/info` have `thumbhash`, `blurhash` and `averageColour`; a tiny picture is "
+            "`pipectl info` and `/info` contain `thumbhash`, `blurhash` and `averageColour`; for a tiny picture, use "
             + "`thumbnail:32,webp:30`"
         let gravity = "it is an argument of a step, as in `thumbnail:300x200:fill:gravity=attention`"
         let output = "it is an argument of the output, as in `webp:max=20kB` or `jpeg:keep=exif`"
-        let pixels = "the size is in pixels, as in `crop:640x480`; `scaled:50%` scales the whole picture by a share"
+        let pixels = "the size is in pixels, as in `crop:640x480`; `scaled:50%` scales the complete picture"
         return [
             "quality": quality, "q": quality, "strip": metadata, "stripmeta": metadata, "lqip": placeholder,
             "placeholder": placeholder, "blurhash": placeholder, "thumbhash": placeholder, "gravity": gravity,

@@ -37,19 +37,19 @@ enum LoadOption: String, CaseIterable {
         case .orient:
             Catalogue.Entry(
                 role: .load, token: rawValue, grammar: "orient:off", ranges: "",
-                summary: "Leaves the picture as stored; otherwise the EXIF orientation is applied first.",
+                summary: "Leaves the picture as stored. Otherwise, the EXIF orientation is applied first.",
                 example: "orient:off")
         case .profile:
             Catalogue.Entry(
                 role: .load, token: rawValue, grammar: "profile:keep", ranges: "",
                 summary:
-                    "Keeps the colour space (except CMYK) and implies `keep=icc`; otherwise colours are converted to sRGB.",
+                    "Keeps the colour space (except CMYK) and implies `keep=icc`. Otherwise, colours are converted to sRGB.",
                 example: "profile:keep")
         case .frames:
             Catalogue.Entry(
                 role: .load, token: rawValue, grammar: "frames:first|all|N",
                 ranges: "`first`; N 1…100000, within the limits in force",
-                summary: "Frames of an animation that are decoded.", example: "frames:all")
+                summary: "The frames of an animation that are decoded.", example: "frames:all")
         }
     }
 }
@@ -64,6 +64,7 @@ enum PixelRatio {
 
     static let entry = Catalogue.Entry(
         role: .ratio, token: token, grammar: "dpr:F", ranges: "F 0.1…8",
-        summary: "Multiplies sizes, crops, radii, margins, widths and blurs after it; absent from the canonical text.",
+        summary:
+            "Multiplies sizes, crops, radii, margins, widths and blurs in later steps. The canonical recipe does not contain it.",
         example: "dpr:2,thumbnail:300x200")
 }

@@ -26,7 +26,7 @@ public struct OutputDefaults: Sendable, Hashable {
                         + "jpeg:80:progressive")
             }
             guard byFormat.updateValue(output, forKey: format) == nil else {
-                throw RecipeError(expected: "`\(format.rawValue)` has its options twice")
+                throw RecipeError(expected: "the options of `\(format.rawValue)` are given twice")
             }
         }
     }

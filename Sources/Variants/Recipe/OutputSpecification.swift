@@ -75,7 +75,7 @@ extension OutputSpecification {
         let flags = ["lossless", "progressive"]
         if let text = arguments.nextIfPositional(unlike: flags) {
             guard kind.hasQuality else {
-                let reason = kind.canBeLossless ? "is lossless and takes" : "takes"
+                let reason = kind.canBeLossless ? "is lossless and has" : "has"
                 throw arguments.error(
                     "`\(kind.rawValue)` \(reason) no quality; remove `\(RecipeError.shown(text))`")
             }
@@ -86,7 +86,7 @@ extension OutputSpecification {
             guard kind.canBeLossless else {
                 throw arguments.error("`\(kind.rawValue)` cannot be lossless; expected `png` or `webp:lossless`")
             }
-            guard quality == nil else { throw arguments.error("expected a quality or `lossless`, not both") }
+            guard quality == nil else { throw arguments.error("a quality and `lossless` cannot be combined") }
             isLossless = kind.format?.encoder?.losslessness != .always
         }
         if options.flags.contains("progressive") {
@@ -100,7 +100,7 @@ extension OutputSpecification {
             guard kind.hasChroma else { throw arguments.error(Self.misplaced("chroma=", \.hasChroma)) }
             chroma = try arguments.word(text, "`chroma`")
             guard chroma != .half || !isLossless else {
-                throw arguments.error("expected `lossless` or `chroma=half`, not both")
+                throw arguments.error("`lossless` and `chroma=half` cannot be combined")
             }
         }
         if let text = options.values["effort"] {
@@ -117,19 +117,19 @@ extension OutputSpecification {
                 }
                 guard kind.holds.contains(found.value) else {
                     throw arguments.error(
-                        "`\(kind.rawValue)` files hold no \(name); expected `keep=\(kind.holds.text)`")
+                        "`\(kind.rawValue)` files cannot contain \(name); expected `keep=\(kind.holds.text)`")
                 }
                 keep.insert(found.value)
             }
             guard !keep.contains(.position) || !keep.isDisjoint(with: [.exif, .xmp]) else {
-                throw arguments.error("a position is a part of EXIF and XMP; expected `keep=position+xmp`")
+                throw arguments.error("a position is part of EXIF or XMP; expected `keep=position+xmp`")
             }
         }
     }
 
     private static func misplaced(_ option: String, _ isTaken: (Kind) -> Bool) -> String {
         let names = Kind.allCases.filter(isTaken).map { "`\($0.rawValue)`" }
-        return "`\(option)` goes with \(names.joined(separator: ", ")) only"
+        return "`\(option)` is possible only with \(names.joined(separator: ", "))"
     }
 
     /// Returns the canonical step. `profile:keep` already keeps the profile, so `icc` is omitted in that case.

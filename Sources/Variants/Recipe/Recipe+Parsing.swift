@@ -12,7 +12,7 @@ extension Recipe {
         guard !text.isEmpty else { return }
         guard text.utf8.count <= Self.characterLimit else {
             throw RecipeError(
-                expected: "the recipe has \(text.utf8.count) characters; at most \(Self.characterLimit) are allowed")
+                expected: "the recipe has \(text.utf8.count) characters; the maximum is \(Self.characterLimit)")
         }
         var expansion = Expansion(presets: presets)
         try expansion.add(text[...], chain: [], outer: nil)
@@ -33,7 +33,7 @@ extension Recipe {
         guard length <= Self.characterLimit else {
             throw RecipeError(
                 expected:
-                    "after expansion the recipe has \(length) characters; at most \(Self.characterLimit) are allowed"
+                    "the expanded recipe has \(length) characters; the maximum is \(Self.characterLimit)"
             )
         }
     }
@@ -49,7 +49,7 @@ extension Recipe {
         // Without any other step, moving the `dpr` would have no effect.
         let isUseful = hasSteps && place.trail.isEmpty && (try? Recipe(moved)) != nil
         return place.error(
-            "`dpr` multiplies the steps after it, and no step follows"
+            "`dpr` applies to later steps, but no step follows"
                 + (isUseful ? "" : ", as in `dpr:2,thumbnail:300`"), suggestion: isUseful ? moved : nil)
     }
 }
@@ -88,10 +88,10 @@ private struct Expansion {
             guard let content = presets[name] else { throw unknownPreset(name, place) }
             let path = (chain + [name]).joined(separator: " → ")
             guard !chain.contains(name) else {
-                throw place.error("presets refer to each other in a circle: \(path)")
+                throw place.error("the presets refer to each other in a cycle: \(path)")
             }
             guard chain.count < RecipePresets.nestingLimit else {
-                throw place.error("presets may nest at most \(RecipePresets.nestingLimit) deep: \(path)")
+                throw place.error("presets can be nested at most \(RecipePresets.nestingLimit) levels deep: \(path)")
             }
             try add(content[...], chain: chain + [name], outer: outer ?? place)
             // An output at the end replaces the output of the preset before it.
@@ -108,7 +108,7 @@ private struct Expansion {
     private static func isPreset(_ step: Substring) -> Bool { step.utf8.first == UInt8(ascii: "@") }
 
     private func unknownPreset(_ name: String, _ place: StepArguments.Place) -> RecipeError {
-        guard !presets.names.isEmpty else { return place.error("unknown preset; none are configured") }
+        guard !presets.names.isEmpty else { return place.error("unknown preset, because no presets are configured") }
         let nearest = Spelling.nearest(to: name, in: presets.names)
         return place.error("unknown preset", suggestion: nearest.map { "@" + $0 })
     }
@@ -149,7 +149,7 @@ private struct Reader {
         }
         if let kind = OutputSpecification.Kind(step: step.text) {
             guard isLast else {
-                throw arguments.error("an output ends the recipe; expected `\(token)` as the last step only")
+                throw arguments.error("the output `\(token)` must be the last step of the recipe")
             }
             recipe.output = try OutputSpecification(kind, &arguments)
         } else if let option = LoadOption(rawValue: token) {
@@ -160,7 +160,7 @@ private struct Reader {
             // A template may have added the `dpr` to a recipe that consists only of an output, as in `dpr:2,webp`.
             unusedRatio = isLast || !recipe.steps.isEmpty ? step.place : nil
         } else if token.isEmpty {
-            throw arguments.error("expected the name of a step; remove the extra comma")
+            throw arguments.error("a step is empty; remove the extra comma")
         } else if let format = ImageFormat(rawValue: token) ?? ImageFormat(fileExtension: token) {
             let known = OutputSpecification.Kind.allCases.map { "`\($0.rawValue)`" }.joined(separator: ", ")
             throw arguments.error(

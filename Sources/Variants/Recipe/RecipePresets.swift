@@ -53,10 +53,10 @@ public struct RecipePresets: Sendable, Hashable {
             return RecipeError(expected: "preset `\(RecipeError.shown(name))`: its name must be \(RecipeName.rule)")
         }
         guard let text = texts[name], !text.isEmpty else {
-            return RecipeError(expected: "preset `\(name)` is empty; expected a recipe")
+            return RecipeError(expected: "preset `\(name)` is empty; set it to a recipe")
         }
         guard text.utf8.count <= Recipe.characterLimit else {
-            return RecipeError(expected: "preset `\(name)` has more than \(Recipe.characterLimit) characters")
+            return RecipeError(expected: "preset `\(name)` exceeds the maximum of \(Recipe.characterLimit) characters")
         }
         do throws(RecipeError) { _ = try Recipe("@" + name, presets: self) } catch { return error }
         return nil

@@ -41,7 +41,7 @@ package struct StepArguments: Sendable {
 
     func finish() throws(RecipeError) {
         guard let extra = rest.first else { return }
-        throw error("unexpected argument `\(RecipeError.shown(extra))`; `\(token)` takes no more")
+        throw error("unexpected argument `\(RecipeError.shown(extra))`; `\(token)` has no further arguments")
     }
 
     // MARK: Positional arguments
@@ -50,7 +50,7 @@ package struct StepArguments: Sendable {
     mutating func next(_ what: String) throws(RecipeError) -> Substring {
         guard let first = rest.first, !first.isEmpty else { throw error("expected \(what) after `\(token):`") }
         guard !first.contains("=") else {
-            throw error("expected \(what) before `\(RecipeError.shown(first))`: positional arguments come first")
+            throw error("expected \(what) before `\(RecipeError.shown(first))`: arguments with a key must come last")
         }
         rest.removeFirst()
         return first
@@ -73,7 +73,9 @@ package struct StepArguments: Sendable {
         switch found.count {
         case 1: return Array(repeating: found[0], count: 4)
         case 4: return found
-        default: throw error("expected one or four of \(what), not \(found.count == 5 ? "more" : String(found.count))")
+        default:
+            throw error(
+                "expected one or four values after `\(token):`, not \(found.count == 5 ? "more" : String(found.count))")
         }
     }
 
@@ -106,7 +108,7 @@ package struct StepArguments: Sendable {
         let word = argument.firstIndex(of: "=").map { argument[...$0] } ?? argument
         let nearest = Spelling.nearest(to: word, in: known)
         let shown = RecipeError.shown(argument)
-        if known.isEmpty { return error("unexpected argument `\(shown)`; `\(token)` takes no more") }
+        if known.isEmpty { return error("unexpected argument `\(shown)`; `\(token)` has no further arguments") }
         let list = known.map { "`\($0)`" }.joined(separator: ", ")
         return error("unknown argument `\(shown)`; expected one of \(list)", suggestion: nearest)
     }

@@ -87,8 +87,8 @@ package struct Picture: Sendable {
         // Edges that are cropped later may exceed the limit of the output, but `limits.pixels` always applies.
         if target.width * target.height > context.limits.pixels {
             throw .overLimit(
-                "resizing to \(target.width) × \(target.height) is", "pixels", context.limits.pixels,
-                remedy: "ask for a smaller size")
+                "the result would have \(target.width) × \(target.height) pixels", "pixels", context.limits.pixels,
+                remedy: "use a smaller size")
         }
         if target == size { return try settled(context) }
         var result = self

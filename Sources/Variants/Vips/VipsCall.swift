@@ -37,7 +37,7 @@ struct VipsCall {
         let operation = try built()
         defer { release(operation) }
         let object = property("out", of: operation, type: cvips.vips_image_get_type()) { cvips.g_value_dup_object($0) }
-        guard let object else { throw refusal("no output") }
+        guard let object else { throw refusal("libvips returned no output") }
         return Image(adopting: OpaquePointer(object), keeping: inputs)
     }
 
@@ -51,7 +51,7 @@ struct VipsCall {
             guard let start = cvips.vips_blob_get(OpaquePointer(blob), &length) else { return nil }
             return [UInt8](UnsafeRawBufferPointer(start: start, count: length))
         }
-        guard let bytes else { throw refusal("no output") }
+        guard let bytes else { throw refusal("libvips returned no output") }
         return bytes
     }
 
@@ -87,7 +87,9 @@ struct VipsCall {
 
     private func built(writingTo target: OpaquePointer? = nil) throws(RenderError) -> OpaquePointer {
         guard let operation = cvips.vips_operation_new(nickname) else {
-            throw RenderError(.unsupportedFormat, "this libvips has no \(nickname): \(VipsLibrary.takeErrorText())")
+            throw RenderError(
+                .unsupportedFormat, "the installed libvips does not support \(nickname): \(VipsLibrary.takeErrorText())"
+            )
         }
         if let target { set("target", target, cvips.vips_target_custom_get_type(), on: operation) }
         for (name, value) in arguments where !set(name, value, on: operation) {

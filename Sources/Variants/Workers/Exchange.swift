@@ -134,13 +134,13 @@ struct Exchange {
         case .gone: throw crashed(isStopped: stopped != nil)
         case .unread: return nil
         case .nonsense(let problem): throw nonsense(problem)
-        case .reply(.ready): throw nonsense("a ready message in the middle of a render")
+        case .reply(.ready): throw nonsense("a ready message during a render")
         case .reply(.encoding): throw nonsense("an unexpected encoding message")
         case .reply(.failed(let id, let code, let message)):
-            guard id == pending.id else { throw nonsense("an answer to another render") }
+            guard id == pending.id else { throw nonsense("a reply to a different render") }
             throw failure(code, message, stopped)
         case .reply(.finished(let finished)):
-            guard finished.id == pending.id else { throw nonsense("an answer to another render") }
+            guard finished.id == pending.id else { throw nonsense("a reply to a different render") }
             do throws(MessageError) {
                 return try checked(finished)
             } catch {
@@ -172,8 +172,9 @@ struct Exchange {
         if worker.signal == SIGKILL, !isStopped, worker.protection.limitsResources {
             return RenderError(
                 .workerKilled,
-                "the render worker \(ended) while it \(work): not by the pipeline, so perhaps by the "
-                    + "kernel because memory ran out; check its log, and use fewer or smaller workers")
+                "the render worker \(ended) while it \(work), possibly by the "
+                    + "kernel because memory ran out; check the kernel log, and reduce `render.workers` or `limits.workerMemory`"
+            )
         }
         // The worker's text is untrusted, so it determines only this hint.
         let isMemory = remarks.map { $0.contains("alloc") || $0.contains("memory") } ?? false
@@ -188,7 +189,8 @@ struct Exchange {
     private func nonsense(_ problem: String) -> RenderError {
         _ = worker.end()
         core.count(\.killed)
-        let error = RenderError(.workerProtocol, "the render worker's answer was invalid: \(problem.plain(limit: 200))")
+        let error = RenderError(
+            .workerProtocol, "the render worker sent an invalid reply: \(problem.plain(limit: 200))")
         core.quarantine(job, .crash(phase), error.message)
         core.configuration.warn("render worker \(worker.child) was killed: \(summary): \(error.message)")
         return error

@@ -17,7 +17,7 @@ final class MappedOriginal: @unchecked Sendable {
     func with<Value>(
         _ file: Int32, count: Int, _ body: (UnsafeRawBufferPointer) throws(RenderError) -> Value
     ) throws(RenderError) -> Value {
-        guard count > 0 else { throw RenderError(.notAnImage, "there are no bytes") }
+        guard count > 0 else { throw RenderError(.notAnImage, "the original is empty") }
         var status = stat()
         guard fstat(file, &status) == 0, status.st_size >= count else {
             throw RenderError(.undecodable, "the original's file is shorter than \(count) bytes")

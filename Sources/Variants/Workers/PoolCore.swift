@@ -115,7 +115,9 @@ final class PoolCore: Sendable {
             guard !state.slots.isEmpty else {
                 _ = state.queue.remove(id: pending.id)
                 return RenderError(
-                    .workerUnavailable, "nothing can be rendered: the system gives no thread, or no file to wake one")
+                    .workerUnavailable,
+                    "nothing can be rendered, because the system cannot create a thread or a file descriptor; raise `ulimit -u` and `ulimit -n`"
+                )
             }
             return nil
         }
@@ -185,7 +187,10 @@ final class PoolCore: Sendable {
             state.awaitsFirst = true
             if !Self.wakeIdle(&state), state.slots.isEmpty, !addSlot(&state) {
                 state.awaitsFirst = false
-                return .failure(RenderError(.workerUnavailable, "the system cannot create a thread"))
+                return .failure(
+                    RenderError(
+                        .workerUnavailable,
+                        "the system cannot create a thread; raise the limit of processes (`ulimit -u`)"))
             }
             state.awaitingStart.append(continuation)
             return nil
@@ -422,7 +427,7 @@ final class PoolCore: Sendable {
             }
         throw RenderError(
             code,
-            "not rendered: \(Int((now - entry.since).rounded())) s ago \(entry.reason); it will be retried in "
+            "not rendered, because \(Int((now - entry.since).rounded())) s ago \(entry.reason); retry in "
                 + "\(Int((entry.until - now).rounded(.up))) s")
     }
 

@@ -16,12 +16,15 @@ extension RenderError {
     static func deadline(_ phase: RenderPhase, _ limits: RenderLimits, _ format: ImageFormat) -> RenderError {
         switch phase {
         case .pixels:
-            RenderError(.deadline, "decoding and the steps took longer than limits.seconds, \(limits.seconds) s")
+            RenderError(
+                .deadline,
+                "decoding and the steps took longer than \(limits.seconds) s (limits.seconds); use a smaller picture or fewer steps, or raise the limit"
+            )
         case .encode:
             RenderError(
                 .deadline,
-                "encoding \(format.rawValue) took longer than limits.encodeSeconds, \(limits.encodeSeconds) s; a smaller "
-                    + "picture, a lower `effort=`, another output or one without `max=` takes less")
+                "encoding \(format.rawValue) took longer than \(limits.encodeSeconds) s (limits.encodeSeconds); use a smaller "
+                    + "size, a lower `effort=`, a different output or no `max=`")
         }
     }
 }

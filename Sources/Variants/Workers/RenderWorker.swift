@@ -43,7 +43,7 @@ enum WorkerProgram {
 
     static func run(memory: UInt64?) -> Int32 {
         guard isStartedByParent() else {
-            complain("\(RenderWorker.argument) is started by the program itself and cannot be run by hand")
+            complain("\(RenderWorker.argument) is for internal use and cannot be run manually")
             return 2
         }
         // A terminal's ^C and a service manager's stop signal are meant for the front process, which lets renders
@@ -265,7 +265,10 @@ private final class WorkerLoop {
 
     private static func write(_ bytes: [UInt8], to file: Int32) throws(RenderError) {
         guard bytes.withUnsafeBytes({ FileIO.write($0, to: file, at: 0) }) else {
-            throw RenderError(.overLimit, "the output of \(bytes.count) bytes exceeds the limit for a worker's output")
+            throw RenderError(
+                .overLimit,
+                "the output of \(bytes.count) bytes exceeds the maximum size of a variant; use a smaller size or a lower quality"
+            )
         }
         // Truncate the file, because it may still contain the end of the last render's output.
         guard ftruncate(file, bytes.count) == 0 else {

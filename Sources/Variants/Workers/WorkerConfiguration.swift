@@ -105,7 +105,7 @@ public struct WorkerConfiguration: Sendable {
         guard memory < Self.leastMemory else { return }
         throw RenderError(
             .workerUnavailable,
-            "limits.workerMemory is \(memory) bytes, and a render worker needs at least \(Self.leastMemory >> 20) MiB")
+            "limits.workerMemory is \(memory) bytes, but a render worker needs at least \(Self.leastMemory >> 20) MiB")
     }
 
     /// Returns the program to start. Throws `workerUnavailable` if the program is missing, or if this process was
@@ -115,7 +115,7 @@ public struct WorkerConfiguration: Sendable {
         guard CommandLine.arguments.dropFirst().first != RenderWorker.argument else {
             throw RenderError(
                 .workerUnavailable,
-                "this process was started as a render worker but did not become one, so it starts no others: "
+                "this process was started as a render worker but did not become one, so it does not start workers: "
                     + RenderWorker.hint)
         }
         if let executable {
@@ -137,7 +137,7 @@ public struct WorkerConfiguration: Sendable {
         }
         throw RenderError(
             .workerUnavailable,
-            "render workers cannot be started: no pipectl next to this program or in PATH; install it, or name the program "
-                + "(WorkerConfiguration.executable), or choose RenderIsolation.inProcess for trusted pictures")
+            "render workers cannot be started, because there is no pipectl next to this program or in PATH; install it, or set its path "
+                + "(WorkerConfiguration.executable), or use RenderIsolation.inProcess for trusted pictures")
     }
 }

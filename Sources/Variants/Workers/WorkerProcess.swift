@@ -61,7 +61,10 @@ final class WorkerProcess: @unchecked Sendable {
             worker.libraries = ready.libraries
             return worker
         case .reply, .nonsense:
-            throw RenderError(.workerUnavailable, "a render worker sent an unexpected first message")
+            throw RenderError(
+                .workerUnavailable,
+                "the first message of a render worker was not valid; check that the program and its workers have the same version"
+            )
         case .gone, .unread:
             let ended = worker.end()
             throw RenderError(
@@ -77,7 +80,7 @@ final class WorkerProcess: @unchecked Sendable {
 
     /// Returns advice if a program other than `pipectl` does not become a worker.
     private static func ownProgram(_ configuration: WorkerConfiguration) -> String {
-        configuration.executable == nil ? "" : "; if that is a program of your own: " + RenderWorker.hint
+        configuration.executable == nil ? "" : "; in your own program, " + RenderWorker.hint
     }
 
     private static func spawn(

@@ -113,7 +113,7 @@ final class WorkerSlot: RenderSlot, @unchecked Sendable {
             }
             discard()
         }
-        throw RenderError(.workerKilled, "two render workers ended before they could begin")
+        throw RenderError(.workerKilled, "two render workers exited before the render could begin")
     }
 }
 

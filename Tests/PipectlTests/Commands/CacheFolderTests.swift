@@ -63,7 +63,7 @@ extension CommandTests {
                     #expect(ended.exit == 7, "\(words): \(ended.errors)")
                     #expect(
                         ended.errors.contains("not a cache and contains other files") && ended.errors.contains(home))
-                    #expect(ended.errors.contains("name an empty folder"))
+                    #expect(ended.errors.contains("use an empty folder"))
                 }
                 #expect(try await tree(home) == before)
             }

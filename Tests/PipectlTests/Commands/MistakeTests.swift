@@ -98,7 +98,7 @@ extension CommandTests {
                 let child = try ChildProgram(
                     words, folder: site.folder.path, environment: [variable + "=http://127.0.0.1:9"])
                 let ended = await child.end
-                let note = "proxies of the environment (`\(variable)`) are not used: set `fetch.proxy`"
+                let note = "the proxy in the environment variable `\(variable)` is not used; set `fetch.proxy`"
                 #expect(ended.exit == 4 && ended.errors.contains(note) == isNamed, "\(ended.errors)")
             }
         }

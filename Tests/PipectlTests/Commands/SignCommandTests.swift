@@ -69,7 +69,7 @@ extension CommandTests {
         }
 
         @Test(arguments: [
-            (["variant", "thumbnail:300"], ["recipes.presetsOnly=true"], "only presets are made"),
+            (["variant", "thumbnail:300"], ["recipes.presetsOnly=true"], "renders only presets"),
             (["variant", "@card,dpr:4"], ["recipes.presetsOnly=true"], "dpr:3"),
             (["variant", "@crad"], [], "did you mean `@card`"),
             (["variant", "circle"], ["recipes.allow=@card"], "recipes.allow"),

@@ -46,7 +46,8 @@ extension CommandTests {
             let avif = Samples.original("forest.avif")
             let words = ["get", avif, "-r", "thumbnail:20", "-o", site.folder("a.jpg")]
             for (setting, text) in [
-                ("decoders=jpeg,png", "`decoders` lists jpeg, png"), ("render.isolation=inProcess", "workers only"),
+                ("decoders=jpeg,png", "`decoders` contains only jpeg, png"),
+                ("render.isolation=inProcess", "only in render workers"),
             ] {
                 let ended = try await site.run(words + ["--set", setting])
                 #expect(ended.exit == 5 && ended.errors.contains(text), "\(ended.errors)")

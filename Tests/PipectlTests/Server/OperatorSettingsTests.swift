@@ -131,13 +131,15 @@ extension CommandTests {
         }
 
         @Test(arguments: [
-            ("server.fields={\"Content-Type\":\"a/b\"}", "the server writes `Content-Type` itself"),
-            ("server.fields={\"X Y\":\"a\"}", "cannot name a field"), ("server.fields={\"X\":\"\"}", "visible ASCII"),
-            ("server.mountPoint=images", "begins with a slash"), ("server.mountPoint=/images/", "ends without one"),
-            ("recipes.watermark=overlay:logo", "no overlay `logo`"), ("server.fallbackStatus=304", "the status 200"),
-            ("adminToken=replace-this-with-openssl-rand", "the text of an example"),
+            ("server.fields={\"Content-Type\":\"a/b\"}", "`Content-Type` cannot be added"),
+            ("server.fields={\"X Y\":\"a\"}", "is not a valid name of a header field"),
+            ("server.fields={\"X\":\"\"}", "visible ASCII"),
+            ("server.mountPoint=images", "begins with a slash"), ("server.mountPoint=/images/", "does not end in one"),
+            ("recipes.watermark=overlay:logo", "no overlay `logo`"),
+            ("server.fallbackStatus=304", "the status must be 200"),
+            ("adminToken=replace-this-with-openssl-rand", "is a placeholder"),
             ("recipes.watermark=circle,png", "consist only of steps"), ("recipes.watermark=none", "recipe `none`"),
-            ("defaultBase=photos", "no base URL is called `photos`"), ("outputs=circle", "not an output"),
+            ("defaultBase=photos", "no base URL has the name `photos`"), ("outputs=circle", "not an output"),
             ("fetch.userAgent=", "a valid field value"), ("server.fallbackStatus=100", "server.fallbackStatus"),
         ])
         func `what cannot be done ends the start and is named`(_ setting: String, _ words: String) async throws {

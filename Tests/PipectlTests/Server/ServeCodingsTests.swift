@@ -117,7 +117,8 @@ extension CommandTests {
             let origin = try Self.origin(all)
             defer { origin.stop() }
             for (name, exit, words) in [
-                ("cut", 6, "not whole"), ("cut-br", 6, "not whole"), ("wrong", 6, "not coded with `br`"),
+                ("cut", 6, "it is incomplete"), ("cut-br", 6, "it is incomplete"),
+                ("wrong", 6, "not encoded with `br`"),
                 ("unknown", 5, "content coding `zstd`"), ("three", 5, "3 content codings"),
                 ("bomb", 5, "1000000 bytes (limits.bytes)"),
                 ("bomb-br", 5, "1000000 bytes (limits.bytes)"),

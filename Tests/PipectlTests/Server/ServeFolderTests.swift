@@ -43,7 +43,7 @@ extension CommandTests {
             #expect(ended.errors.contains("see folders and try recipes at http://"), "\(ended.errors)")
             #expect(
                 ended.errors.contains(
-                    "source refused (logged once for each file): pictures:link.jpg: there is a symbolic"),
+                    "source refused (logged once per file): pictures:link.jpg: the path contains a symbolic"),
                 "\(ended.errors)")
             // No answer and no record has the machine's paths.
             let listed = try await ChildProgram.run(["cache", "list", "--cache", folder("cache")], folder: folder.path)

@@ -38,7 +38,9 @@ extension CommandTests {
             }
 
             let second = try await ChildProgram.run(arguments, folder: folder.path)
-            #expect(second.exit == 2 && second.errors.contains("a server listens there already"), "\(second.errors)")
+            #expect(
+                second.exit == 2 && second.errors.contains("another server is already listening on this socket"),
+                "\(second.errors)")
             #expect(try await Self.curl(ask) == "ok\n")
 
             child.signal(SIGKILL)

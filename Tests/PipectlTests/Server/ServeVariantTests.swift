@@ -34,7 +34,7 @@ extension CommandTests {
                 #expect(first["cache-status"]?.hasSuffix("; stored") == true)
                 // libvips decodes while the steps ask for pixels, so that no part of the time is the decoder's alone.
                 for part in [
-                    "open;desc=", "operations;desc=\"decoding, and the steps of the recipe\";dur=", "encode;desc=",
+                    "open;desc=", "operations;desc=\"decoding and applying the steps\";dur=", "encode;desc=",
                 ] {
                     #expect(first["server-timing"]?.contains(part) == true, "\(part)")
                 }

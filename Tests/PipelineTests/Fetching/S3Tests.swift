@@ -59,11 +59,11 @@ private func https() -> any Transport {
         let bench = try RcloneBench()
         bench.store([1, 2, 3], as: "a")
         let missing = try await bench.fetch("s3://photos/none")
-        #expect(missing.status == 404 && missing.problem == "the bucket `photos` does not have this object")
+        #expect(missing.status == 404 && missing.problem == "the bucket `photos` does not contain this object")
         let bucket = try await bench.fetch("s3://nowhere/a")
         #expect(bucket.status == 404 && bucket.problem?.contains("the bucket `nowhere` does not exist") == true)
         for (credentials, said) in [
-            (S3Credentials.key(id: "ACCESSKEY", secret: "WRONGSECRET"), "the secret does not belong to the access key"),
+            (S3Credentials.key(id: "ACCESSKEY", secret: "WRONGSECRET"), "the secret does not match the access key"),
             (.key(id: "OTHERKEY", secret: "SECRETKEY"), "the store does not know the access key"),
         ] {
             var configuration = S3Configuration()
@@ -107,7 +107,7 @@ private func https() -> any Transport {
             _ = try await pipeline.respond(to: ImageRequest(ImageSource("s3://photos/none.jpg")))
         }
         #expect(error?.code == .notFound)
-        #expect(error?.message.contains("the bucket `photos` does not have this object") == true)
+        #expect(error?.message.contains("the bucket `photos` does not contain this object") == true)
         #expect(try await pipeline.purge(.source(.url("s3://photos/night.jpg"))).records == 1)
         await pipeline.shutdown()
     }
@@ -202,9 +202,9 @@ struct S3NameTests {
     @Test(arguments: [
         ("AccessDenied", 403, true, "`s3:GetObject`"), ("AccessDenied", 403, false, "without credentials"),
         ("RequestTimeTooSkewed", 403, true, "clock"), ("ExpiredToken", 400, true, "expired"),
-        ("SlowDown", 503, true, "slow down"), ("NoSuchVersion", 404, true, "does not have this version"),
+        ("SlowDown", 503, true, "limits the rate"), ("NoSuchVersion", 404, true, "has no such version"),
         ("PermanentRedirect", 301, true, "set `region` of the setting `s3`"),
-        ("Odd", 500, true, "the store says `Odd`"),
+        ("Odd", 500, true, "the store answered with the code `Odd`"),
     ]) func `each error of a store says what would help`(
         _ code: String, _ status: Int, _ isSigned: Bool, _ said: String
     ) throws {

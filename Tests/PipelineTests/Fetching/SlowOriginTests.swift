@@ -133,7 +133,7 @@ struct SlowOriginTests {
                 }
                 let (number, error) = try #require(try await group.next())
                 #expect(number == 0 && error?.code == .timeout, "\(String(describing: error))")
-                #expect(error?.message.contains("gave way") == true, "\(String(describing: error))")
+                #expect(error?.message.contains("was stopped") == true, "\(String(describing: error))")
                 #expect(error.map { PipelineError($0).code } == .fetchTimedOut)
                 let response = try await transport.fetch(FetchRequest(url: SourceURL(good.url("/"))))
                 #expect(response.status == 200)

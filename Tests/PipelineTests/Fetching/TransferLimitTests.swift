@@ -49,7 +49,8 @@ struct TransferLimitTests {
         let late = transfer.overdue(now: 1251.5, sending: (500_000, false))
         #expect(late?.code == .timeout && late?.message.contains("fetch.headerSeconds") == true)
         let stuck = transfer.overdue(now: 1251.5, sending: (500_400, true))
-        #expect(stuck?.code == .stalled && stuck?.message.contains("the request's body slowed to 400 bytes") == true)
+        #expect(
+            stuck?.code == .stalled && stuck?.message.contains("the request's body stalled: only 400 bytes") == true)
         // With one, the total limit is the only one.
         let limited = try Self.transfer(body: [1], totalSeconds: 15)
         #expect(limited.overdue(now: 1014, sending: (0, true)) == nil)

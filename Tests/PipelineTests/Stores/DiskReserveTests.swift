@@ -214,7 +214,7 @@ struct DiskReserveTests {
             let report = try store.verify()
             #expect(report.bodiesChecked == 2 && report.faults == [.orphanFiles: 1])
             let error = #expect(throws: StoreError.self) { try store.verify(repair: true) }
-            #expect(error?.code == .unavailable && error?.message.contains("read-only here") == true)
+            #expect(error?.code == .unavailable && error?.message.contains("the cache folder is read-only") == true)
         }
         try #require(disk.mayWrite(true))
         let store = try opened()

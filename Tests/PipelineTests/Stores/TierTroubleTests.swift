@@ -364,7 +364,9 @@ struct TierTroubleTests {
         await tiers.close()
     }
 
-    @Test func `a purge is not confirmed while a store that took too long has not ended`() async throws {
+    @Test func `a purge is not confirmed while a store operation that exceeded its deadline is still in progress`()
+        async throws
+    {
         let tier = SlowTier(PlainTier(folder: folder.path))
         let tiers = try tiers(tier) { $0.storeDeadline = .milliseconds(20) }
         let body = bytes(100, seed: 1)

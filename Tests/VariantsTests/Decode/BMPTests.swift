@@ -124,20 +124,20 @@ import Testing
         ("the least height", HandmadeBMP().with(22, 0x8000_0000), .overLimit, "2147483648"),
         ("a width of 2³¹ − 1", HandmadeBMP().with(18, 0x7FFF_FFFF), .overLimit, "2147483647"),
         ("60,000 × 60,000", HandmadeBMP().with(18, 60_000, 60_000), .overLimit, "limits.pixels"),
-        ("6,000 × 6,000 without pixels", HandmadeBMP().with(18, 6000, 6000), .undecodable, "cut short"),
+        ("6,000 × 6,000 without pixels", HandmadeBMP().with(18, 6000, 6000), .undecodable, "truncated"),
         ("a header of 66 bytes", HandmadeBMP().with(14, 66), .undecodable, "66 bytes"),
-        ("a header that is cut", Array(HandmadeBMP().file.prefix(50)), .undecodable, "header is cut short"),
+        ("a header that is cut", Array(HandmadeBMP().file.prefix(50)), .undecodable, "header is truncated"),
         ("3 bits", HandmadeBMP(bits: 3, data: []).file, .undecodable, "3 bits"),
         ("64 bits", HandmadeBMP(bits: 64).file, .undecodable, "64 bits"),
-        ("a JPEG", HandmadeBMP(bits: 0, compression: 4, data: []).file, .undecodable, "holds a JPEG"),
+        ("a JPEG", HandmadeBMP(bits: 0, compression: 4, data: []).file, .undecodable, "contains a JPEG"),
         ("Huffman codes", HandmadeBMP(header: 64, bits: 1, compression: 3, data: []).file, .undecodable, "Huffman"),
         ("pixels within the header", HandmadeBMP(offset: 20).file, .undecodable, "byte 20"),
-        ("pixels beyond the end", HandmadeBMP(offset: 1 << 32 - 1).file, .undecodable, "cut short"),
-        ("four billion colours", HandmadeBMP(bits: 8, used: 1 << 32 - 1, offset: 0).file, .undecodable, "cut short"),
-        ("half of its pixels", HandmadeBMP().file.dropLast(20) + [], .undecodable, "cut short"),
+        ("pixels beyond the end", HandmadeBMP(offset: 1 << 32 - 1).file, .undecodable, "truncated"),
+        ("four billion colours", HandmadeBMP(bits: 8, used: 1 << 32 - 1, offset: 0).file, .undecodable, "truncated"),
+        ("half of its pixels", HandmadeBMP().file.dropLast(20) + [], .undecodable, "truncated"),
         (
             "half of its run lengths", HandmadeBMP(bits: 8, compression: 1, data: [5, 9, 0, 0, 2]).file, .undecodable,
-            "cut short"
+            "truncated"
         ),
     ]
 

@@ -108,7 +108,7 @@ extension HostileFiles {
 
     /// Small pictures with very many parts, or with parts that are slow to read.
     static let parts: [File] = [
-        File("a JPEG with 40,000 segments", .tooMany("segments, and at most 4096 are read")) {
+        File("a JPEG with 40,000 segments", .tooMany("segments, but the maximum is 4096")) {
             try jpeg(repeated(Make.segment(0xE5, [1, 2, 3]), 40_000))
         },
         File("a JPEG with 4,000 segments of each kind that is read", .either, seconds: 3) {
@@ -132,13 +132,13 @@ extension HostileFiles {
             let entry = [16, 16, 0, 0, 1, 0, 32, 0] + Make.little(picture.count, 4) + [22, 0, 0, 0]
             return [0, 0, 1, 0, 1, 0] + entry + picture
         },
-        File("a PNG with 20,000 chunks", .tooMany("20000 chunks besides its pixels")) {
+        File("a PNG with 20,000 chunks", .tooMany("20000 chunks other than pixel data")) {
             png(16, 16, extra: repeated(chunk("abCd", []), 20_000))
         },
-        File("a PNG with 150,000 chunks of pixels", .tooMany("150001 chunks of pixels")) {
+        File("a PNG with 150,000 chunks of pixels", .tooMany("150001 chunks of pixel data")) {
             png(16, 16, extra: repeated(chunk("IDAT", []), 150_000))
         },
-        File("a GIF with 200,000 comments", .tooMany("blocks, and at most 100000")) {
+        File("a GIF with 200,000 comments", .tooMany("blocks, but the maximum is 100000")) {
             let one = HostileFiles.gif(16, 16)
             return one[..<13] + repeated([0x21, 0xFE, 1, 97, 0], 200_000) + one[13...]
         },
@@ -148,7 +148,7 @@ extension HostileFiles {
         File("a WebP of 20,000 frames", .tooMany("20000 chunks")) {
             Make.webp([Make.vp8x(2, width: 2, height: 2)] + Array(repeating: ("ANMF", []), count: 20_000))
         },
-        File("an AVIF with 20,000 boxes", .tooMany("boxes, and at most 10000")) {
+        File("an AVIF with 20,000 boxes", .tooMany("boxes, but the maximum is 10000")) {
             Make.heif(width: 4, height: 3) + repeated(Make.box("free", []), 20_000)
         },
         File("an AVIF with 2 MB of boxes", .tooMany("200000 or more boxes")) {
@@ -163,7 +163,7 @@ extension HostileFiles {
             let meta = Make.box("meta", [0, 0, 0, 0] + Make.box("iprp", Make.box("ipco", []) + items))
             return Make.box("ftyp", Make.ascii("heic\0\0\0\0heic")) + meta
         },
-        File("a JPEG XL with 20,000 boxes", .tooMany("boxes, and at most 10000")) {
+        File("a JPEG XL with 20,000 boxes", .tooMany("boxes, but the maximum is 10000")) {
             [0, 0, 0, 12] + Make.ascii("JXL ") + [13, 10, 0x87, 10] + repeated(Make.box("free", []), 20_000)
                 + Make.box("jxlc", [0xFF, 0x0A, 0x41, 0x11, 0, 0, 0, 0])
         },

@@ -90,7 +90,7 @@ import Testing
         let job = try Self.job(Self.jpeg(20_000, 10_000, marker: 0xC0, first: [1, 2, 3]), recipe)
         if memory > 0 { return try job.checkLimits(memory: memory) }
         let error = #expect(throws: RenderError.self) { try job.checkLimits(memory: 1 << 30) }
-        #expect(error?.message.contains("begin the recipe with a step that makes the picture smaller") == true)
+        #expect(error?.message.contains("begin the recipe with a step that reduces the size") == true)
     }
 
     @Test func `a picture that has to be turned is kept whole, unless it is scaled first`() throws {

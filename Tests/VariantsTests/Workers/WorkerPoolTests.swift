@@ -446,7 +446,7 @@ import Testing
     @Test func `only the process that started a worker gets it to work`() throws {
         let worker = try HelperProgram([try Self.configuration().program(), RenderWorker.argument])
         #expect(worker.waitForEnd() == 2)
-        #expect(worker.text.contains("cannot be run by hand"))
+        #expect(worker.text.contains("cannot be run manually"))
     }
 }
 
