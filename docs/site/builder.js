@@ -47,16 +47,16 @@ function distance(a, b) {
 // What is wrong with the names of a recipe's steps; their arguments are the server's to check.
 function recipeProblem(recipe) {
   const steps = recipe.split(",");
-  if (steps.length > 32) return "A recipe has at most 32 steps.";
+  if (steps.length > 32) return "A recipe can have at most 32 steps.";
   for (const [index, text] of steps.entries()) {
     const name = text.split(":")[0];
     if (/^@[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/.test(text)) continue;
     const step = catalogue.find((s) => s.name === name);
     if (!step) {
       const nearest = catalogue.map((s) => s.name).sort((a, b) => distance(name, a) - distance(name, b))[0];
-      return `Step ${index + 1}, “${text}”: there is no such step. The nearest is “${nearest}”.`;
+      return `Step ${index + 1}, “${text}”: unknown step. Did you mean “${nearest}”?`;
     }
-    if (step.isOutput && index < steps.length - 1) return `Step ${index + 1}, “${text}”: an output stands at the end.`;
+    if (step.isOutput && index < steps.length - 1) return `Step ${index + 1}, “${text}”: the output must be the last step.`;
   }
   return "";
 }
@@ -84,11 +84,11 @@ function startBuilder(form) {
     let problem = "";
     if (route === "variant" && recipe) problem = recipeProblem(recipe);
     if (!field("source")) problem = "The source is missing.";
-    if (key && !/^[A-Za-z0-9_-]{1,32}$/.test(key.id)) problem = "The name of a key has 1 to 32 letters, digits, - or _.";
-    else if (key && !/^([0-9a-fA-F]{2}){16,}$/.test(key.hex)) problem = "A key has at least 32 hexadecimal digits.";
-    else if (key && !globalThis.crypto?.subtle) problem = "Browsers sign on https and localhost only.";
-    if (expiry === undefined) problem = "The end is 90s, 15m, 1h, 7d or Unix seconds.";
-    else if (expiry !== null && !key) problem = "Only a signed path expires: it needs a key.";
+    if (key && !/^[A-Za-z0-9_-]{1,32}$/.test(key.id)) problem = "The name of a key must consist of 1 to 32 letters, digits, - or _.";
+    else if (key && !/^([0-9a-fA-F]{2}){16,}$/.test(key.hex)) problem = "A key must have at least 32 hexadecimal digits, and an even number of them.";
+    else if (key && !globalThis.crypto?.subtle) problem = "Browsers can sign only on pages from https or localhost.";
+    if (expiry === undefined) problem = "The expiry must be a duration such as 90s, 15m, 1h or 7d, or a time in Unix seconds.";
+    else if (expiry !== null && !key) problem = "An expiry requires a key, because only signed paths expire.";
 
     const url = async (text) => {
       const segments = route === "variant" ? [text || "auto", source] : [source];
