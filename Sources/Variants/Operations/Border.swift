@@ -4,7 +4,7 @@ struct Border: ResizingOperation {
     static let token = "border"
     static let grammar = "border:N:RRGGBB"
     static let ranges = "N 1…8192 px; hex digits"
-    static let summary = "Adds a frame of one colour around the picture, which grows by the frame's width on each side."
+    static let summary = "Adds a frame of one colour. The picture grows by the width of the frame on each side."
     static let example = "border:4:000000"
 
     /// The width on each side in pixels.

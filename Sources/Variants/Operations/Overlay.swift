@@ -100,7 +100,7 @@ struct Overlay: VariantOperation {
         case .share(let share): text += ", fitted into \(PlainNumber.text(share * 100)) % of its width and height"
         case .box(let box): text += ", fitted into \(box.spoken)"
         }
-        if offset != OverlayDistances() { text += ", moved inwards by \(offset.spoken)" }
+        if offset != OverlayDistances() { text += ", moved inward by \(offset.spoken)" }
         if let gap, gap != OverlayDistances() { text += ", with gaps of \(gap.spoken)" }
         if let least { text += ", if the picture has at least \(least.spoken)" }
         return text + "."

@@ -5,7 +5,7 @@ struct Scaled: ResizingOperation {
         F 0.0001…100, or a percentage: `0.5` = `50%` = `50pct`; L `auto`, `linear`, `gamma` (default: the setting `render.light`)
         """
     static let words = ["light": RenderLight.allCases.map(\.rawValue)]
-    static let summary = "Scales both edges by a factor; may enlarge."
+    static let summary = "Scales both edges by a factor. Can enlarge."
     static let example = "scaled:0.5"
 
     var factor: Double

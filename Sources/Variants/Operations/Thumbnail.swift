@@ -10,7 +10,7 @@ struct Thumbnail: ResizingOperation {
         "gravity": Gravity.allCases.map(\.rawValue), "resample": RenderQuality.allCases.map(\.rawValue),
         "light": RenderLight.allCases.map(\.rawValue),
     ]
-    static let summary = "Resizes to a box; never enlarges unless `up`."
+    static let summary = "Resizes to a box. Never enlarges without `up`."
     static let example = "thumbnail:300x200:fill:gravity=attention"
 
     typealias Mode = Recipe.Mode

@@ -1,8 +1,9 @@
 struct Trim: ResizingOperation {
     static let token = "trim"
     static let grammar = "trim[:T]"
-    static let ranges = "T 0…255 (10): how far from the border colour a pixel still counts as border"
-    static let summary = "Cuts off a border of uniform colour; a picture that is all border is left unchanged."
+    static let ranges = "T 0…255 (10): maximum difference from the border colour"
+    static let summary =
+        "Cuts off a border of uniform colour. A picture that consists only of border is left unchanged."
     static let example = "trim:20"
 
     /// The maximum difference, 0…255, between a border pixel and the color of the border.
