@@ -1,7 +1,7 @@
 /// Decides whether a response may be stored (RFC 9111 §3).
 package enum Storability {
     package enum Refusal: String, Sendable, Hashable {
-        /// The response is not complete and final, or its status cannot be stored: 1xx, 206, 304, or above 999. With
+        /// The response is incomplete or not final, or its status cannot be stored: 1xx, 206, 304, or above 999. With
         /// `must-understand`, this includes every status whose caching rules this cache does not implement (RFC 9111
         /// §5.2.2.3).
         case status

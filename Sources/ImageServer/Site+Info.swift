@@ -28,7 +28,7 @@ extension Site {
             to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }
 
-    /// Errors that recur every time the colors of a picture are computed.
+    /// Errors that would recur if the colors of the same picture were computed again.
     private static let lasting: Set<PipelineError.Code> = [
         .undecodable, .overLimit, .unsupportedFormat, .renderFailed, .renderCrashed,
     ]

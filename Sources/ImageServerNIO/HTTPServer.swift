@@ -131,7 +131,7 @@ package final class HTTPServer: Sendable {
         return name != "MSEARCH"
     }
 
-    /// The number of processors on which this process may run. More event loops than processors have no benefit.
+    /// The number of processors on which this process may run. Having more event loops than processors has no benefit.
     private static var processors: Int {
         // `sched_getaffinity(2)` is not imported by Swift.
         typealias Affinity = @convention(c) (pid_t, Int, UnsafeMutableRawPointer?) -> CInt

@@ -4,7 +4,8 @@ extension ImagePipeline {
     ///
     /// With a tracer, the request becomes a span of kind server. The parent of the span is read from the request's
     /// header fields, unless the caller is already in a span. Without a tracer, the client's W3C context is passed to
-    /// origins unchanged. In both cases, only origins with a `HostSettings` value that enables it receive a context.
+    /// origins unchanged. In both cases, the context is sent only to origins whose `HostSettings` enable it
+    /// (`sendsTraceContext`).
     ///
     /// - Parameters:
     ///   - status: a closure that returns the status code of an answer.

@@ -12,7 +12,7 @@ import PipelineFetching
 /// print(result.records, "records are now stale")
 /// ```
 public struct PurgeSelection: Sendable, Hashable {
-    /// A source, as in requests.
+    /// A source, identified in the same way as in a request.
     struct Asked: Sendable, Hashable {
         var source: ImageSource
         var id: String?
@@ -22,7 +22,8 @@ public struct PurgeSelection: Sendable, Hashable {
     /// Names of stored sources.
     var names: Set<String> = []
     var prefixes: [String] = []
-    /// Prefixes of sources as in requests, which only the pipeline can relate to its providers.
+    /// Prefixes of sources that are written in the same way as in a request. Only the pipeline can relate them to its
+    /// providers.
     var askedPrefixes: [String] = []
     var tags: Set<String> = []
     var masks: Set<String> = []

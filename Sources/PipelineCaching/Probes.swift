@@ -87,7 +87,7 @@ import PipelineSupport
         store.insert(entry, body: body, for: entry.key, cost: entry.cost, name: entry.originalDigest)
     }
 
-    /// Looks up an entry like a request. Returns whether it was found.
+    /// Looks up an entry in the way that a request does. Returns whether it was found.
     public func find(_ key: String) -> Bool { store.entry(for: key) != nil }
 
     public var counters: StoreCounters { store.counters }

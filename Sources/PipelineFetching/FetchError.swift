@@ -21,7 +21,7 @@ public struct FetchError: Error, Sendable, Hashable, CustomStringConvertible {
         public static let unreachable = Code(rawValue: "unreachable")
         /// Connecting took too long.
         public static let connectTimeout = Code(rawValue: "connectTimeout")
-        /// Receiving the response header, or the complete fetch, took too long.
+        /// The response header did not arrive in time, or the complete fetch took too long.
         public static let timeout = Code(rawValue: "timeout")
         /// The body arrived too slowly.
         public static let stalled = Code(rawValue: "stalled")

@@ -12,7 +12,7 @@ struct RenderPlan: Sendable, Hashable {
     /// requires that shrinking comes first, that there is only one frame, and that no later step amplifies invisible
     /// differences. Otherwise nil.
     var reduction: PixelSize?
-    /// The light that the first step resizes in, if the first step resizes.
+    /// The light in which the first step resizes, if it resizes.
     var light: RenderLight
     /// The picture of a shared decode that the render starts with, or nil if the render decodes the original itself.
     var shared: SharedDecode.Target?

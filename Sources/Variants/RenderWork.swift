@@ -78,8 +78,7 @@ extension RenderJob {
 /// The expected costs of renders: their estimates, corrected with the actual costs of renders with the same steps.
 struct RenderCosts: Sendable {
     /// The number of CPU milliseconds above which a render is long. Ordinary variants stay below this value: a 12 MP
-    /// photograph takes 40 ms at 300 px, and about 220 ms as a 1600 px WebP. Users notice the delay of waiting for a
-    /// longer render.
+    /// photograph takes 40 ms at 300 px, and about 220 ms as a 1600 px WebP. Users notice the wait for a longer render.
     static let long = 250.0
     /// The minimum CPU time, in milliseconds, of a render that is used to correct an estimate. Much of the cost of a
     /// shorter render is not proportional to its pixels.

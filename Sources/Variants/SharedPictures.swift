@@ -12,8 +12,8 @@ final class SharedPictures: Sendable {
         var left = 0
         /// The part of the decode that each participating render accounts for, in CPU seconds.
         var part = 0.0
-        /// The CPU seconds to add to the current render: its part of the decode, or minus the parts of the others if
-        /// the current render decoded.
+        /// The CPU seconds to add to the current render: its part of the decode or, if it performed the decode itself,
+        /// the negative sum of the other renders' parts.
         var balance = 0.0
         var decodes = 0
     }

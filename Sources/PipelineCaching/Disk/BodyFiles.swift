@@ -11,7 +11,7 @@ struct BodyFiles: Sendable {
 
     private static let serial = Atomic<UInt64>(0)
 
-    /// The space reserve.
+    /// The file that reserves space on the disk.
     var reserve: ReserveFile { ReserveFile(folder: folder) }
 
     func path(_ digest: String) -> String { "\(folder)/bodies/\(digest.prefix(2))/\(digest)" }

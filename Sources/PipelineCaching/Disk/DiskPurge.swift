@@ -125,7 +125,7 @@ extension DiskStore {
     /// - Parameters:
     ///   - more: additional originals of these sources.
     ///   - announces: whether to record the purge by name once all entries of a source have been removed.
-    ///   - sources: returns the sources to remove, given their maximum number.
+    ///   - sources: returns the sources to remove, given the maximum number to return.
     /// - Returns: the removed entries, the number of sources that had entries, and the sources that have no entries
     ///   now.
     private func removeSome(

@@ -5,9 +5,10 @@ enum DiskSchema {
     static let version = 2
     /// The `application_id` of our indexes, "ImPc".
     static let applicationID = 0x496D_5063
-    /// The `application_id` of indexes that were created before version 1, "IMPC". They are set aside.
+    /// The `application_id` ("IMPC") of indexes that were created before version 1. Such indexes are set aside.
     static let formerApplicationID = 0x494D_5043
-    /// Files that belonged to an index that was created before version 1. They are deleted when the index is set aside.
+    /// Files that belonged to an index that was created before version 1. These files are deleted when the index is set
+    /// aside.
     static let formerFiles = [
         "bodies.pack", "holders", "uses", "ghosts.originals", "ghosts.variants", "ghosts.records",
     ]

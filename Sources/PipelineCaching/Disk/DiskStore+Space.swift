@@ -76,8 +76,8 @@ extension DiskStore {
         for tier in [DiskTable.originals, .variants] { try stepDown(tier) }
     }
 
-    /// Evicts entries that exceed a lowered budget, once after opening. This happens in steps, not in the transaction
-    /// that stores a new entry.
+    /// Evicts entries until the tier is within a lowered budget. Runs once after the folder was opened or the budgets
+    /// were changed, and in steps, not in the transaction that stores a new entry.
     private func stepDown(_ tier: DiskTable) throws(StoreError) {
         for tier in tier == .originals ? [DiskTable.originals, .records] : [tier] where takesDown(tier) {
             var hasEvicted = false

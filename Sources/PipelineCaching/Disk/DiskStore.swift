@@ -42,8 +42,8 @@ package final class DiskStore: Sendable {
 
     /// Opens the cache in `folder`, creating the folder and the cache if they do not exist.
     ///
-    /// - Throws: `.unavailable` if the folder cannot be created or opened; `.newerVersion`, without changing anything,
-    ///   if a newer version of this program wrote it.
+    /// - Throws: `.unavailable` if the folder cannot be created or opened; `.newerVersion` if a newer version of this
+    ///   program wrote the cache, which is then left unchanged.
     package init(
         folder: String, configuration: DiskStoreConfiguration = DiskStoreConfiguration(),
         space: @escaping @Sendable (String) -> FileSystemSpace? = { FileSystemSpace(holding: $0) }

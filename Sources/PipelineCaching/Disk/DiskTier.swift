@@ -16,7 +16,7 @@ package final class DiskTier: MarkedTier {
     private let longestInMemory: Int
     /// The generation up to which this process knows the purges.
     private let known: Atomic<UInt64>
-    /// The time until which the process may rely on the purges that it knows although the folder cannot report others.
+    /// Until this time, the process may rely on the purges that it knows, even if the folder cannot report newer ones.
     private let unknownUntil = Atomic<UInt64>(0)
     private let catching = Mutex<Void>(())
 

@@ -26,8 +26,8 @@ package final class MemoryTier: Sendable {
     /// measured, and is 30 ms plus the time for the bytes at 5 MB per second.
     private static func fetchEstimate(bytes: Int) -> Double { 30 + Double(bytes) / 5_000 }
 
-    /// The cost of every record for the eviction policy, in milliseconds. It is constant, so that only size and access
-    /// count matter.
+    /// The cost of every record for the eviction policy, in milliseconds. It is constant, so only the size and the
+    /// access count matter.
     private static let costOfRecord = 30.0
 
     // MARK: Records

@@ -152,8 +152,8 @@ package final class Tiers: Sendable {
             records: records, marks: marks, tier: records.isEmpty ? nil : tier.map { links[$0].name } ?? nearest)
     }
 
-    /// Returns the records of a source in memory, without suspending. Returns nil if memory has no records or must not
-    /// be used now.
+    /// Returns a source's records from memory, without suspending. Returns nil if memory has no records or must not be
+    /// used now.
     package func recordsInMemory(of source: String) -> RecordLookup? {
         news?.isCurrent == false ? nil : heldRecords(of: source)
     }

@@ -118,7 +118,8 @@ struct TransferAdmission<Transfer>: ~Copyable {
     let limit: Int
     /// The maximum number of transfers in progress per network.
     var networkLimit: Int { max(1, limit / 4) }
-    /// The maximum number of transfers in progress if the next transfer is not the first of its origin.
+    /// The number of transfers in progress at which only the first transfer from an origin may still begin, up to
+    /// `limit`.
     private var commonLimit: Int { slots + (limit - slots) / 2 }
 
     /// The length of a window. A window ends early once it has received as many bytes as a quick transfer receives in

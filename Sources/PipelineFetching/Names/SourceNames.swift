@@ -40,7 +40,7 @@ package struct SourceNames: Sendable {
         return (own.alias?.origin ?? url.origin) + url.path + (hasQuery ? "?" + counted.joined(separator: "&") : "")
     }
 
-    /// Returns the stored name for a URL's name. A name without an ignored part does not change.
+    /// Returns the name under which the cache stores a URL. A name without an ignored part does not change.
     package func name(_ text: String) -> String {
         guard !rules.isEmpty, let url = try? SourceURL(text), rules[HostOrigin(url)] != nil else { return text }
         return name(of: url)

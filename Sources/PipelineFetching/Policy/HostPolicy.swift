@@ -61,9 +61,9 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     /// How to compare a path that programs interpret differently. For example, an origin may treat `%2F` or `//` as a
     /// single slash.
     enum Reading {
-        /// The pattern matches if any reading of the path is within it.
+        /// The pattern matches if it covers at least one reading of the path.
         case anyReading
-        /// The pattern matches only if every reading of the path is within it.
+        /// The pattern matches only if it covers every reading of the path.
         case everyReading
     }
 

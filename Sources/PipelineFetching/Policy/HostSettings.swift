@@ -89,8 +89,8 @@ public struct HostSettings: Sendable, Hashable, CustomStringConvertible, CustomR
         return settings
     }
 
-    /// Returns the fields to add to a request with the fields `given`: `fields`, the credentials, and the trace context
-    /// if enabled.
+    /// Returns the fields to add to a request that already has the fields `given`. These are `fields`, the credentials
+    /// and, if enabled, the trace context, except those that are in `given`.
     func additions(to given: [HeaderField], trace: [HeaderField] = []) -> [HeaderField] {
         var own = fields + (sendsTraceContext ? trace.filter(Self.mayHold) : [])
         if let authorization { own.append(HeaderField("Authorization", authorization)) }

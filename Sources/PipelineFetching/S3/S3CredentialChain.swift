@@ -21,7 +21,7 @@ actor S3CredentialChain {
     private var found: [String: Found] = [:]
     private var search: [String: Task<Found, any Error>] = [:]
 
-    /// The region in the environment.
+    /// The region from the environment.
     nonisolated let region: String
 
     init(_ base: any Transport, _ environment: @escaping @Sendable (String) -> String?, asksInstance: Bool) {

@@ -4,8 +4,8 @@ import PipelineSupport
 package struct PurgeReader: Sendable {
     package var stream: PurgeStream
     package var connection: RedisConnection.Configuration
-    /// The number of seconds for which a read waits for entries. If no purges are published, it takes this time until
-    /// an emptied server is noticed. Defaults to 5.
+    /// The number of seconds for which a read waits for entries. If no purges are published, it can take this long to
+    /// notice that the server was emptied. Defaults to 5.
     package var blockSeconds = 5.0
 
     /// The maximum number of entries per read. With the largest payloads, they take a quarter of

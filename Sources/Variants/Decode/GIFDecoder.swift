@@ -1,4 +1,4 @@
-/// Decodes GIF. Reads the blocks (GIF89a specification) for frames, dimensions and transparency.
+/// Decodes GIF. Parses the blocks of the GIF89a specification to find the frames, the dimensions and transparency.
 enum GIFDecoder: OriginalDecoder {
     static let format = ImageFormat.gif
     static let loader = "gifload_buffer"

@@ -95,7 +95,7 @@ struct Thumbnail: ResizingOperation {
 }
 
 extension RenderLight {
-    /// The end of the sentence in explanations.
+    /// The words that end the sentence about this step in an explanation.
     var spoken: String {
         switch self {
         case .auto: ", in the light that suits the picture"

@@ -8,8 +8,7 @@ import Glibc
 /// again. Resampling is harmless because the blur leaves no detail. Reducing also blurs, so its variance is subtracted
 /// from the variance of the blur.
 struct GaussianBlur {
-    /// The blurred image in floats, premultiplied if there is alpha. The image is evaluated lazily from pixels in
-    /// memory.
+    /// The blurred image as floats, premultiplied if it has alpha. The image is evaluated lazily from pixels in memory.
     let image: Image
     /// The size of the tiles in which to compute the image. It is chosen so that adjacent tiles repeat little work for
     /// their shared surroundings.

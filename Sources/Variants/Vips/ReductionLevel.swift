@@ -4,8 +4,8 @@ import CVips
 /// A picture that is streamed row by row, either as decoded or with squares of pixels summed. A level shrinks to
 /// several sizes, and can be summed further into smaller levels.
 final class ReductionLevel {
-    /// The edge of the squares of decoded pixels that each pixel of this level sums in 16 bits. 1 if the level contains
-    /// the decoded pixels themselves.
+    /// The edge length of the square of decoded pixels whose 16-bit sum is one pixel of this level. 1 if the level
+    /// contains the decoded pixels themselves.
     let box: Int
     /// The factor between samples and bytes: 1 for bytes, 257 for 16 bits, or the number of pixels in a sum.
     private let steps: Int
@@ -44,8 +44,8 @@ final class ReductionLevel {
         cbox_free(squares)
     }
 
-    /// Starts to shrink a part of the rows that will be pushed. The returned storage is complete after all rows have
-    /// been pushed.
+    /// Starts to shrink one part of the picture, whose rows are pushed afterwards. The returned storage is complete
+    /// after all rows have been pushed.
     func reduce(_ part: Reduction.Part) throws(RenderError) -> PixelStorage {
         let target = part.target
         let pixels = PixelStorage(byteCount: target.width * target.height * bands)

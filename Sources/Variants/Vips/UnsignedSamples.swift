@@ -9,11 +9,12 @@ extension Image {
         isWide ? 65536 - (1 << max(0, min(8, 16 - (integer("bits-per-sample") ?? 16)))) : 255
     }
 
-    /// Returns the picture with unsigned samples of 8 or 16 bits, as all steps expect. Other samples become 16 bits.
+    /// Returns the picture with unsigned samples of 8 or 16 bits, as all steps expect. Other samples are converted to
+    /// 16 bits.
     ///
     /// Integers are scaled over the full range of their type, which is the default of SMinSampleValue and
-    /// SMaxSampleValue (TIFF 6.0 §19). Floats are scaled over 0…1. If there is a profile, it determines their meaning.
-    /// Otherwise, they are linear light. NaN becomes 0.
+    /// SMaxSampleValue (TIFF 6.0 §19). Floats are scaled over 0…1. If there is a profile, it determines what the values
+    /// mean. Otherwise, the values are linear light. NaN becomes 0.
     func withUnsignedSamples() throws(RenderError) -> Image {
         let range: (lowest: Double, steps: Double)
         switch format {

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Maps the original that a worker renders into memory.
+/// Maps into memory the original that a worker renders.
 ///
 /// The front process reuses one memory file for the copies of originals (`WorkerFiles`). That file stays mapped,
 /// because mapping it again for each render would take several times as long as reading the bytes. A file on disk is

@@ -7,7 +7,7 @@ struct StopGrace: Hashable {
     /// The number of seconds after which the worker is first checked.
     static let seconds = 0.010
     /// The number of seconds after which a worker is killed if its encoder does not check for stop requests. This is
-    /// sufficient because a worker that is not encoding yet stops sooner.
+    /// long enough, because a worker that is not encoding yet stops sooner.
     static let deafSeconds = 0.004
     /// The CPU time, in seconds, that is sufficient for stopping. Most of this time is spent on freeing the memory of
     /// large pictures. Starting a new worker would take equally long.

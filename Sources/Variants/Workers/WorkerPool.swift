@@ -45,7 +45,8 @@ public final class WorkerPool: Rendering {
     ///
     /// - Returns: the protections, such as Landlock, that are not available in this kernel or environment. The array is
     ///   empty if all protections are in force.
-    /// - Throws: `workerUnavailable` or `libraryUnavailable` if the worker cannot be started. Later renders try again.
+    /// - Throws: `workerUnavailable` or `libraryUnavailable` if the first worker cannot be started. Later renders try
+    ///   again.
     @discardableResult
     public func prepare() async throws(RenderError) -> [String] {
         try await withCheckedContinuation { continuation in core.prepare(continuation) }.get().missing

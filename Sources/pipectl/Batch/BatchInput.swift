@@ -164,7 +164,7 @@ struct BatchInput: Sequence {
             }
         }
 
-        /// Returns the entry of an argument that is a single entry. Otherwise, sets `current` or `matches` and returns
+        /// If the argument is a single entry, returns that entry. Otherwise, sets `current` or `matches` and returns
         /// nil.
         private mutating func start(_ argument: String) -> BatchEntry? {
             if argument == "-" {
