@@ -36,8 +36,8 @@ public struct ServerConfiguration: Sendable {
     public var recipes = RecipeRules()
     /// The grammars of the picture routes.
     package var grammars: [any Grammar] = Grammars.all
-    /// The enabled routes. If nil, the default, all routes are enabled, or only `variant` if `recipes` restricts what
-    /// clients can render, because originals would bypass the restriction.
+    /// The enabled routes. If nil, the default, all routes are enabled. However, if `recipes` restricts what clients
+    /// can render, only `variant` is enabled, because originals would bypass the restriction.
     public var routes: Set<ImageRoute>?
     /// The enabled routes, with the default applied.
     package var openRoutes: Set<ImageRoute> {

@@ -171,8 +171,8 @@ public final class ImagePipeline: Sendable {
     ///
     /// Throws `notCached` if no stored response can be used and the request forbids contacting the origin. Throws
     /// `fetchFailed` or `fetchTimedOut` if the origin failed and no stored response may be used instead. Throws
-    /// `notAnImage` if a successful response has a type that is not in `acceptedTypes`. A response with such a type and
-    /// any other status also throws.
+    /// `notAnImage` if a successful response has a type that is not in `acceptedTypes`. Unsuccessful responses with
+    /// such a type also cause an error.
     public func original(for request: OriginalRequest) async throws(PipelineError) -> OriginalResponse {
         // A request that has reached the origin takes effect there even if the caller is cancelled, so it runs to
         // completion.

@@ -23,8 +23,8 @@ public import PipelineSupport
 /// ```
 ///
 /// The pipeline looks in memory first, then in its tiers from near to far. An entry found in one tier is copied to the
-/// nearer tiers. A new entry is stored in all tiers in the background, after the response. A request never fails
-/// because a tier fails: if a call fails or takes too long, a look-up counts as a miss, and a store is skipped.
+/// nearer tiers. A new entry is stored in all tiers in the background, after the response. The failure of a tier never
+/// makes a request fail: if a call fails or takes too long, a look-up counts as a miss, and a write is skipped.
 ///
 /// The methods may be called by any task at any time. A miss is never an error. The pipeline closes only the tiers that
 /// it opened itself. Close other tiers after `ImagePipeline.shutdown()`. `CacheTierConformance` checks an

@@ -1,6 +1,7 @@
 /// Selects sources by prefixes of the names that they are stored under.
 ///
-/// A stored name is the normalized URL, `file:` and the absolute path, or `id:` and the caller's own identifier.
+/// A stored name is the normalized URL, `file:` followed by the absolute path, or `id:` followed by the caller's own
+/// identifier.
 package struct SourceSelection: Sendable, Hashable {
     /// The prefixes. A name is selected if it begins with one of them, compared byte by byte. There are no wildcards.
     package let prefixes: [String]

@@ -119,9 +119,9 @@ enum RetryDelay {
     ///
     /// - Parameters:
     ///   - attempt: the number of retries so far. Each doubles the delay.
-    ///   - canResume: whether the next attempt would request only the rest of the body. A stall is then retried.
-    ///   - isToStore: whether the server is an object store. A 500 from an object store means only that the store
-    ///     failed internally.
+    ///   - canResume: whether the next attempt would request only the rest of the body. If so, a stall is retried.
+    ///   - isToStore: whether the server is an object store. A 500 from an object store is retried, because it means
+    ///     only that the store failed internally.
     ///   - jitter: a factor for the delay, 0.5…1, so that many callers do not retry at the same time.
     static func seconds(
         after outcome: Result<FetchedResponse, FetchError>, attempt: Int, configuration: FetchConfiguration,

@@ -68,7 +68,8 @@ package enum Route: Sendable, Hashable {
 
     var negotiates: Bool { if case .picture(let grammar) = self { grammar.negotiates } else { false } }
 
-    /// Whether pages of other origins may read the responses. Responses of operations depend on the client's address.
+    /// Whether pages of other origins may read the responses. They may not read responses of server operations, because
+    /// these depend on the client's address.
     var isPicture: Bool { if case .picture = self { true } else { false } }
 
     package static func == (left: Route, right: Route) -> Bool { left.name == right.name }

@@ -5,8 +5,9 @@ import Variants
 /// The identity of a request in a loader: everything that determines the bytes of the response.
 struct LoadKey: Sendable, Hashable {
     private let source: ImageSource
-    /// The address and length of bytes without a source ID, because comparing or digesting the bytes would take the
-    /// caller's time. The loader retains the request while the key is in use, so no other array can have this address.
+    /// The address and length of the bytes. They identify a source that has no ID, because comparing or digesting the
+    /// bytes would take the caller's time. The loader retains the request while the key is in use, so no other array
+    /// can have this address.
     private let bytes: [Int]
     private let sourceID: String?
     private let recipe: String?
@@ -195,7 +196,7 @@ struct LoaderQueue: Sendable {
 
     mutating func suspend(_ isSuspended: Bool) { statistics.isSuspended = isSuspended }
 
-    /// Marks the place that begins next as running and returns its loads. Returns nil if no place may begin.
+    /// Marks the next place in the queue as running and returns its loads. Returns nil if no load may begin.
     mutating func next() -> [Member]? {
         guard !statistics.isSuspended, statistics.running < max(1, configuration.maxConcurrentLoads),
             let id = waiting.first?.id ?? (runningPrefetches < prefetchLimit ? soon.first?.id : nil)

@@ -16,7 +16,8 @@ final class FailureMemory: Sendable {
         var maxAge: Double
     }
 
-    /// `CachingConfiguration.errorMaxAge`. If nil, only the usual failures are remembered, for a few seconds.
+    /// `CachingConfiguration.errorMaxAge`. If nil, only the failures that are remembered by default are kept, and only
+    /// for a few seconds.
     private let maxAge: Duration?
     private let attempts: Int
     /// The maximum number of entries. Beyond it, the oldest entry is dropped.

@@ -19,7 +19,7 @@ public struct TrimRequest: Sendable, Hashable {
     public var unusedFor: Duration?
     /// Limits both bounds to entries of these sources. If no bound is set, all of their entries are removed.
     package var sources = SourceFilter()
-    /// The maximum number of entries per tier, whatever their source. The entries with the lowest value to the policy
+    /// The maximum number of entries per tier, whatever their source. The entries that the eviction policy values least
     /// are removed first. If nil, there is no limit.
     public var maxEntries: Int?
     /// The maximum number of bytes per tier. Entries are removed in the same order as for `maxEntries`. If nil, there

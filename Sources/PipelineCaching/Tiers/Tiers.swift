@@ -77,8 +77,8 @@ package final class Tiers: Sendable {
     /// The counters of each tier behind memory, from near to far.
     package var tierCounters: [TierCounters] { links.map(\.counters) }
 
-    /// The purges that this process knew when work began. If a purge of the work's source has happened since, the
-    /// result is not stored.
+    /// The purges that this process knew of when a piece of work began. If a purge of the work's source has happened
+    /// since, the result is not stored.
     package struct Marks: Sendable, Hashable {
         package var memory: PurgeMark
         /// The mark of the nearest tier behind memory.

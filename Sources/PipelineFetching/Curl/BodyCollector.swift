@@ -56,15 +56,15 @@ final class BodyCollector: @unchecked Sendable {
         if unhashed > Self.hashedLater { hashRest() }
     }
 
-    /// Adds a piece of the body and writes to the file if a write is due, which blocks. Returns false if the file's
-    /// content is lost.
+    /// Adds a piece of the body, and writes to the file if a write is due. The write blocks. Returns false if the
+    /// file's content is lost.
     func append(_ piece: UnsafeRawBufferPointer) -> Bool {
         add(piece)
         return run(nextWrite())
     }
 
-    /// Writes the bytes still in memory to the file, if there is one, which blocks. Returns false if the file's content
-    /// is lost.
+    /// Writes the bytes still in memory to the file, if there is one. This call blocks. Returns false if the file's
+    /// content is lost.
     func completeFile() -> Bool { run(nextWrite(isComplete: true)) }
 
     /// Loads the complete body into memory, which may block. Returns false if the file cannot be read.

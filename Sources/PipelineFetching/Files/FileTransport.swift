@@ -1,8 +1,8 @@
 import HTTPCaching
 package import PipelineSupport
 
-/// Serves files as an origin would. Each response has a strong entity tag, which changes whenever the file may have
-/// changed, and `no-cache`. The body is the open file.
+/// Serves files as an origin would. Each response has `no-cache` and a strong entity tag, which changes whenever the
+/// file may have changed. The body is the open file.
 package struct FileTransport: Transport {
     private let byteLimit: Int
     private let threads: OwnedThreads

@@ -49,7 +49,7 @@ package enum RedisReply: Sendable, Hashable {
     /// The elements of an array, or nil if the reply is not an array.
     var elements: [RedisReply]? { if case .array(let elements) = self { elements } else { nil } }
 
-    /// The string of a reply that contains bytes in UTF-8, or nil if it has a different form.
+    /// The text of a reply that is a byte string in valid UTF-8, or nil for any other reply.
     var text: String? { if case .bytes(let bytes) = self { String(validating: bytes, as: UTF8.self) } else { nil } }
 }
 

@@ -3,7 +3,7 @@
 /// A conforming type has one file in this folder, one line in `Catalogue.decoders`, and tests. Files are recognized and
 /// their headers are read in the front process, from untrusted bytes and without libvips.
 protocol OriginalDecoder: Sendable {
-    /// The format. The `decoders` setting uses the same name.
+    /// The format. The `decoders` setting uses the name of this format.
     static var format: ImageFormat { get }
     /// Whether originals of this format are decoded by default. The `decoders` setting overrides this.
     static var isOnByDefault: Bool { get }

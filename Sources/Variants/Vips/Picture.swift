@@ -1,8 +1,8 @@
 /// The intermediate picture between the steps of a recipe.
 ///
 /// Initially, a picture is as the decoder returned it: possibly shrunk, not yet oriented, and in its own color space.
-/// The first step that needs pixels settles the picture, which converts it to 8-bit sRGB with three or four bands,
-/// orients it, and resizes it to `size`. It stays in this form for all further steps.
+/// The first step that needs pixels settles the picture: it converts the picture to 8-bit sRGB with three or four
+/// bands, orients it, and resizes it to `size`. The picture stays in this form for all further steps.
 package struct Picture: Sendable {
     var image: Image
     /// The size for geometric computations: the oriented size at full resolution.

@@ -35,7 +35,7 @@ struct SettingError: Sendable, Hashable, CustomStringConvertible {
     /// Whether the error results from several settings, or from a file that a setting names.
     var isCombined = false
 
-    /// The message, preceded by the origin unless the setting has its default.
+    /// The message, preceded by the place where the setting was made, unless the setting has its default value.
     var description: String { origin == .builtIn ? message : "\(origin): \(message)" }
 
     init(_ code: Code, _ origin: SettingOrigin, _ message: String, key: String? = nil) {

@@ -4,7 +4,7 @@ import PipelineSupport
 
 /// Suggests what the user probably meant by a source that was not found.
 enum SourceHint {
-    /// Returns a suggestion that continues an error message, or nil if no suggestion is known.
+    /// Returns a suggestion to append to an error message, or nil if there is none.
     static func text(for source: String) -> String? {
         var status = stat()
         if stat(source, &status) == 0 {
