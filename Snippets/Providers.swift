@@ -3,7 +3,7 @@
 import Pipeline
 
 // snippet.provider
-/// Pictures of a database; here a dictionary.
+/// Pictures from a database, represented here by a dictionary.
 actor Photos: OriginalProvider {
     private var rows: [String: (bytes: [UInt8], version: String)] = [:]
 
