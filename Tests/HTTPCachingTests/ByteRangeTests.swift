@@ -57,13 +57,14 @@ struct ByteRangeTests {
         #expect(outcome(range) == expected)
     }
 
-    /// RFC 9110 §17.15, `ByteRange.evaluate`: Too many ranges are ignored.
+    /// RFC 9110 §17.15, `ByteRange.evaluate`: A `Range` with too many ranges is ignored.
     @Test func `a flood of ranges gives the whole (RFC 9110 §17.15)`() {
         let flood = "bytes=" + (0..<33).map { _ in "0-1" }.joined(separator: ",")
         #expect(outcome(flood) == .whole)
     }
 
-    /// RFC 9110 §14.2, `ByteRange.evaluate`: `Range` applies to a GET with a single such field and a stored 200.
+    /// RFC 9110 §14.2, `ByteRange.evaluate`: `Range` applies only to a GET with exactly one `Range` field and a stored
+    /// 200.
     @Test func `ranges are for a single GET range field and a stored 200 only (RFC 9110 §14.2)`() {
         #expect(outcome("bytes=0-1", isHead: true) == .whole)
         #expect(outcome("bytes=0-1", response: stored([:], status: 404)) == .whole)
@@ -83,8 +84,8 @@ struct ByteRangeTests {
         #expect(outcome("bytes=0-1", ifRange: ifRange) == .whole)
     }
 
-    /// RFC 9110 §13.1.5, §8.8.2.2, `ByteRange.evaluate`: An `If-Range` date must equal `Last-Modified`, at least a
-    /// second before `Date`.
+    /// RFC 9110 §13.1.5, §8.8.2.2, `ByteRange.evaluate`: An `If-Range` date must equal `Last-Modified`, which must be
+    /// at least a second earlier than `Date`.
     @Test
     func `a date in If-Range must be the Last-Modified exactly, a second before Date (RFC 9110 §13.1.5, §8.8.2.2)`() {
         let before = "Sun, 06 Nov 1994 08:49:36 GMT"

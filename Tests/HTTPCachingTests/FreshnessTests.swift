@@ -25,7 +25,8 @@ struct FreshnessTests {
         #expect(lifetime == FreshnessLifetime(seconds: 0, basis: .none))
     }
 
-    /// RFC 9111 §5.3, `Freshness.lifetime`: `Expires` in the past, `0` or not a date means stale.
+    /// RFC 9111 §5.3, `Freshness.lifetime`: An `Expires` that is in the past, `0` or not a date makes the response
+    /// stale.
     @Test(arguments: ["0", "-1", "tomorrow", epochText, "Sun, 06 Nov 1994 08:00:00 GMT"])
     func `an Expires that is past or no date means stale (RFC 9111 §5.3)`(text: String) {
         let response = stored(["Expires": text, "Last-Modified": "Sun, 06 Nov 1993 08:49:37 GMT"])
@@ -42,7 +43,8 @@ struct FreshnessTests {
         #expect(Freshness.lifetime(of: stored(["Expires": text])).seconds == 0)
     }
 
-    /// RFC 9111 §4.2, `Freshness.lifetime`: `Expires` is accepted in every valid form, case and weekday.
+    /// RFC 9111 §4.2, `Freshness.lifetime`: `Expires` is accepted in every valid form, in any case and with any
+    /// weekday.
     @Test(arguments: [
         "Tue, 19 Jan 2038 14:14:08 GMT", "Sun, 21 Nov 2286 04:46:39 GMT", "Thursday, 18-Aug-30 02:01:18 GMT",
         "Thu Aug  8 02:01:18 2050", "THU, 18 AUG 2050 02:01:18 gMT",
@@ -52,7 +54,7 @@ struct FreshnessTests {
     }
 
     /// RFC 9111 §4.2.1, `Freshness.lifetime`: A malformed `max-age` or `s-maxage` means stale, whatever the other
-    /// fields.
+    /// fields say.
     @Test(arguments: ["max-age", "max-age=", "max-age=-1", "max-age=1.5", "max-age=x", "max-age='60'", "max-age= 60"])
     func `a malformed max-age means stale, whatever Expires says (RFC 9111 §4.2.1)`(control: String) {
         let response = stored(["Cache-Control": control, "Expires": HTTPDate.text(unixSeconds: Int(epoch) + 30)])

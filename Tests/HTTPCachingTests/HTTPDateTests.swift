@@ -10,8 +10,8 @@ struct HTTPDateTests {
         #expect(HTTPDate.unixSeconds(text, now: 1_700_000_000) == 784_111_777)
     }
 
-    /// RFC 9110 §5.6.7, RFC 9111 §4.2, `HTTPDate.unixSeconds`: Dates with other zones, digits or spaces, and
-    /// nonexistent days, are invalid.
+    /// RFC 9110 §5.6.7, RFC 9111 §4.2, `HTTPDate.unixSeconds`: Dates with a zone other than GMT, with extra or missing
+    /// digits or spaces, or with a nonexistent day are invalid.
     @Test(arguments: [
         "", "0", "-1", "now", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 UTC",
         "Sun, 06 Nov 1994 08:49:37 +0000", "Sun, 6 Nov 1994 08:49:37 GMT",
@@ -61,13 +61,14 @@ struct HTTPDateTests {
         #expect(HTTPDate.unixSeconds("Sun, 21 Nov 2286 04:46:39 GMT", now: 0) == 10_000_039_599)
     }
 
-    /// RFC 9110 §5.6.7, `HTTPDate.unixSeconds`: A leap second at the end of 9999 is the year's last second.
+    /// RFC 9110 §5.6.7, `HTTPDate.unixSeconds`: A leap second at the end of 9999 is treated as the last ordinary second
+    /// of that year.
     @Test func `the leap second after the year 9999 is its last second, which can be written`() {
         let last = HTTPDate.unixSeconds("Fri, 31 Dec 9999 23:59:60 GMT", now: 0)
         #expect(last.map { HTTPDate.text(unixSeconds: $0) } == "Fri, 31 Dec 9999 23:59:59 GMT")
     }
 
-    /// RFC 9110 §5.6.7, `HTTPDate.text`: Written dates can be read back, even before 1970.
+    /// RFC 9110 §5.6.7, `HTTPDate.text`: Dates that this project writes can be read back, even dates before 1970.
     @Test(arguments: [0, 784_111_777, 951_827_696, 4_102_444_800, 1_709_164_799, 1_709_251_199, -1])
     func `what is written reads back`(seconds: Int) {
         #expect(HTTPDate.unixSeconds(HTTPDate.text(unixSeconds: seconds), now: 0) == seconds)

@@ -22,7 +22,7 @@ struct PreconditionsTests {
         ("a", "\"a\"", .proceed), ("a", "a", .notModified), ("*, \"b\"", "\"a\"", .proceed),
     ]
 
-    /// RFC 9110 §13.1.2, §8.8.3.2, `Preconditions.evaluate`: `If-None-Match` compares weakly with each member; a
+    /// RFC 9110 §13.1.2, §8.8.3.2, `Preconditions.evaluate`: Each member of `If-None-Match` is compared weakly; a
     /// backslash is not an escape.
     @Test(arguments: tags)
     func `If-None-Match compares weakly with each tag of its list (RFC 9110 §13.1.2, §8.8.3.2)`(

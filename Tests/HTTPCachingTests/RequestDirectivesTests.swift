@@ -65,14 +65,15 @@ struct RequestDirectivesTests {
         #expect(decision(tagged, age: 70, ["Cache-Control": "max-age=100"]) == .mustValidate)
     }
 
-    /// RFC 9111 §5.2.1.3, `Reuse.decision`: `min-fresh` requires this much remaining freshness.
+    /// RFC 9111 §5.2.1.3, `Reuse.decision`: `min-fresh` requires at least the given remaining freshness.
     @Test func `min-fresh in a request wants that much freshness left (RFC 9111 §5.2.1.3)`() {
         #expect(decision(tagged, age: 10, ["Cache-Control": "min-fresh=50"]) == .fresh)
         #expect(decision(tagged, age: 11, ["Cache-Control": "min-fresh=50"]) == .mustValidate)
         #expect(decision(tagged, age: 11, ["Cache-Control": "min-fresh=50, max-stale"]) == .mustValidate)
     }
 
-    /// RFC 9111 §5.2.1.2, `Reuse.decision`: `max-stale` permits this much staleness; without a value, any.
+    /// RFC 9111 §5.2.1.2, `Reuse.decision`: `max-stale` permits staleness up to its value; without a value, any
+    /// staleness.
     @Test func `max-stale in a request permits stale responses, so far or any (RFC 9111 §5.2.1.2)`() {
         #expect(decision(tagged, age: 90, ["Cache-Control": "max-stale=30"]) == .stale)
         #expect(decision(tagged, age: 91, ["Cache-Control": "max-stale=30"]) == .mustValidate)

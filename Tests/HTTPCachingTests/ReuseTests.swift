@@ -41,7 +41,7 @@ struct ReuseTests {
         #expect(Reuse.decision(stored: response, now: epoch + 100, policy: .cacheOnly) == .stale)
     }
 
-    /// Project rule, `Reuse.decision`: After a soft purge, a fresh response is treated as within
+    /// Project rule, `Reuse.decision`: After a soft purge, a fresh response is treated as if it were stale and within
     /// `stale-while-revalidate`.
     @Test(
         arguments: [
@@ -198,8 +198,8 @@ struct ReuseTests {
         #expect(!servesStale("stale-if-error=x"))
     }
 
-    /// RFC 5861 §4, RFC 9111 §5.2.1.2, `Reuse.mayServeStale`: A client's `stale-if-error` and `max-stale` permit a
-    /// longer staleness.
+    /// RFC 5861 §4, RFC 9111 §5.2.1.2, `Reuse.mayServeStale`: A client's `stale-if-error` and `max-stale` permit
+    /// greater staleness.
     @Test func `stale-if-error and max-stale of the client permit more (RFC 5861 §4, RFC 9111 §5.2.1.2)`() {
         #expect(servesStale("stale-if-error=10", request: "stale-if-error=60"))
         #expect(!servesStale("stale-if-error=10", request: "stale-if-error=59"))

@@ -33,14 +33,14 @@ struct StorabilityTests {
     }
 
     /// RFC 9111 §3, `Storability.refusal`: `public`, `max-age` and, in a shared cache, `s-maxage` make any status
-    /// storable, even if invalid.
+    /// storable, even if the directive's value is invalid.
     @Test(arguments: ["public", "max-age=0", "s-maxage=1", "max-age=x"])
     func `each of these makes any status storable (RFC 9111 §3)`(control: String) {
         #expect(refusal(control, status: 302) == nil)
         #expect(refusal("x-unknown", status: 302) == .noLifetime)
     }
 
-    /// RFC 9111 §3, `Storability.refusal`: `Expires` makes any status storable, even in the past.
+    /// RFC 9111 §3, `Storability.refusal`: `Expires` makes any status storable, even if it is in the past.
     @Test func `Expires makes any status storable, even one in the past (RFC 9111 §3)`() {
         let response = stored(["Expires": "0"], status: 302)
         #expect(Storability.refusal(response: response, requestFields: []) == nil)
@@ -110,7 +110,7 @@ struct StorabilityTests {
     }
 
     /// Project rule, `StoredResponse.assignedLifetime`: An assigned lifetime (from a hook or for a failure) makes any
-    /// status storable that no directive forbids.
+    /// status storable unless a directive forbids storing.
     @Test func `an assigned lifetime makes any status storable, but what is forbidden`() {
         var response = stored([:], status: 503)
         #expect(Storability.refusal(response: response, requestFields: []) == .noLifetime)

@@ -49,7 +49,7 @@ struct TargetedControlTests {
         #expect(Reuse.fields(of: partly, wasValidated: false).first("a") == nil)
     }
 
-    /// RFC 9213 §2.1, `GoverningDirectives.fieldName`: A targeted field that is not a dictionary, or empty, is ignored.
+    /// RFC 9213 §2.1, `GoverningDirectives.fieldName`: A targeted field that is empty or not a dictionary is ignored.
     @Test(arguments: [
         "", "max-age=10000, &&&&&", "max-age =100", "max-age= 100", "Max-Age=100", "max-age=100,", "max-age=\"1",
         "a=?2",
@@ -61,8 +61,8 @@ struct TargetedControlTests {
         #expect(!found.isTargeted && found.control.seconds("max-age") == .value(1))
     }
 
-    /// RFC 8941 §3.2, §3.3, `GoverningDirectives.control`: Members of every type are read; parameters and members with
-    /// `?0` are ignored.
+    /// RFC 8941 §3.2, §3.3, `GoverningDirectives.control`: Members of every type are read; all parameters, and members
+    /// with the value `?0`, are ignored.
     @Test func `members of every type are read (RFC 8941 §3.2, §3.3)`() {
         let value =
             "a;p=1, b=5, c=tok/en:, d=\"x \\\"y\\\"\", e=(1 \"2\" z;q), f=:YQ==:, g=?0, h=?1, *i.j-k_l=1.5 ,\tb=6"
