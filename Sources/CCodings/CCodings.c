@@ -60,7 +60,7 @@ size_t ccodings_step(ccodings *state, const uint8_t **in, size_t *count, uint8_t
         *in += given - zlib->avail_in;
         *count -= given - zlib->avail_in;
         if (got == Z_STREAM_END) {
-            // A gzip file may have several members. Other data after a member is ignored, as gzip does.
+            // A gzip file may have several members. Like gzip, this ignores other data after a member.
             if (state->coding != ccodings_gzip || *count < 2 || (*in)[0] != 0x1F || (*in)[1] != 0x8B
                 || inflateReset(zlib) != Z_OK)
                 *result = ccodings_end;

@@ -21,7 +21,8 @@ extension ImagePipeline {
     package func storedVariant(
         _ key: String, of original: String
     ) async -> (entry: VariantEntry, body: [UInt8])? {
-        // Errors are ignored, as above. Memory is not queried, so that inspecting variants does not evict entries.
+        // Errors are ignored, as in the methods above. Memory is not queried, so that inspecting variants does not
+        // evict entries.
         guard case .variant(let entry, let body?)? = try? await tiers.folder?.find(.variant(key, of: original), .body)
         else { return nil }
         return (entry, body)

@@ -49,7 +49,7 @@ public struct PurgeSelection: Sendable, Hashable {
     /// Selects a source.
     ///
     /// - Parameters:
-    ///   - source: the source as in requests.
+    ///   - source: the source, written in the same way as in requests.
     ///   - sourceID: the `ImageRequest.sourceID` of the requests, or nil, the default, if they have none.
     public static func source(_ source: ImageSource, sourceID: String? = nil) -> PurgeSelection {
         var selection = PurgeSelection()

@@ -18,7 +18,7 @@ import PipelineSupport
         marks = tiers.marks()
     }
 
-    /// Looks up a variant like the render stage. Returns whether it was found.
+    /// Looks up a variant in the way that the render stage does. Returns whether it was found.
     public func variant(_ key: String, of original: String) async -> Bool {
         await tiers.variant(key, of: original) != nil
     }

@@ -71,14 +71,14 @@ public struct ProvidedOriginal: Sendable {
     }
 }
 
-/// Calls a provider like an origin. Versions become entity tags, and `maxAge` becomes a `Cache-Control` field.
+/// Calls a provider in place of an origin. Versions become entity tags, and `maxAge` becomes a `Cache-Control` field.
 package struct ProviderTransport: Transport {
     private let provider: any OriginalProvider
     private let configuration: FetchConfiguration
     private let threads: OwnedThreads
     private let slots: CallSlots
 
-    /// - Parameter threads: the threads that read files, which blocks.
+    /// - Parameter threads: the threads that read files, because reading blocks.
     package init(_ provider: any OriginalProvider, _ configuration: FetchConfiguration, threads: OwnedThreads) {
         self.provider = provider
         self.configuration = configuration

@@ -88,7 +88,7 @@ public enum RenderLight: String, Sendable, Hashable, CaseIterable {
     case auto
     /// Linear light, using the sRGB curve. Fine patterns keep their brightness, but thin dark lines become pale.
     case linear
-    /// The stored values, as in browsers. Dark lines and colored text on white keep their weight.
+    /// The stored values, which browsers use too. Dark lines and colored text on white keep their weight.
     case gamma
 }
 

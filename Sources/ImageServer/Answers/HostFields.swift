@@ -17,7 +17,7 @@ enum HostFields {
     ])
 
     /// Whether a header field is passed on. `Location` is passed on only in redirects and 201 responses (RFC 9110
-    /// §10.2.2). In other responses, only proxies act on it.
+    /// §10.2.2). In other responses, only proxies act on `Location`.
     static func passes(_ name: String, status: Int, isObject: Bool) -> Bool {
         let name = FieldLines.lowercased(name)
         if name == "location", status != 201, !(300..<400).contains(status) { return false }

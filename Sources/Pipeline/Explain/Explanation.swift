@@ -94,8 +94,8 @@ extension ImagePipeline {
     /// Explains how `respond(to:)` would answer a request now. Reads the caches as a request does, but contacts no
     /// origin and stores nothing.
     ///
-    /// Throws `invalidSource`, `sourceRefused` and `maskUnavailable` like a request. Any other error that can be
-    /// predicted without contacting an origin or rendering is returned in `refusal`.
+    /// Throws `invalidSource`, `sourceRefused` and `maskUnavailable` in the same cases as `respond(to:)`. Any other
+    /// error that can be predicted without contacting an origin or rendering is returned in `refusal`.
     public func explain(_ request: ImageRequest) async throws(PipelineError) -> Explanation {
         let admitted = try await observe.stage(.admit, await admit(request))
         let finding = try await observe.stage(.lookUp, await lookUp(admitted, isForReport: true))

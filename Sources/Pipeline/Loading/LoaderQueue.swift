@@ -50,7 +50,7 @@ struct LoaderQueue: Sendable {
         var prefetches: Set<Member> = []
         /// The number of loads with each priority, from least to most urgent.
         var urgencies = [0, 0, 0]
-        /// When the request was made for the first and for the last time, as numbers of loads.
+        /// The numbers of the first and the last load that made the request.
         var (first, last): (Member, Member)
         var isRunning = false
 

@@ -49,8 +49,8 @@ extension DiskStore {
         return result
     }
 
-    /// Removes every source of a selection like `purge(source:)`, in transactions of 64 sources. The time depends only
-    /// on the number of removed entries.
+    /// Removes every source of a selection in the way that `purge(source:)` does, in transactions of 64 sources. The
+    /// time depends only on the number of removed entries.
     ///
     /// Invalidates work in progress on the selection, and on variants with an unknown source. Work that begins and is
     /// stored during the call may be removed or stay.

@@ -9,7 +9,7 @@ package struct EvictionEntry: Sendable, Hashable {
     /// The policy's clock at the last access.
     package var since = 0.0
 
-    /// Adds to the access count, which saturates.
+    /// Adds to the access count, up to its maximum of 255.
     mutating func count(uses count: Int) { uses = UInt8(clamping: Int(uses) + min(count, 255)) }
 }
 

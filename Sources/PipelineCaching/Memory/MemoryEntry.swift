@@ -38,7 +38,7 @@ class MemoryContent: @unchecked Sendable {
     fileprivate init(_ body: [UInt8]) { self.body = body }
 }
 
-/// `@unchecked Sendable` because instances are immutable, like the superclass.
+/// `@unchecked Sendable` because instances are immutable, like those of the superclass.
 private final class TypedContent<Value: Sendable>: MemoryContent, @unchecked Sendable {
     let value: Value
 

@@ -113,8 +113,8 @@ final class BodyCollector: @unchecked Sendable {
         }
     }
 
-    /// Begins loading the complete body into memory, like a write. Returns nil if the body is in memory already or a
-    /// write is in progress.
+    /// Begins to load the complete body into memory, in the same way as a write begins. Returns nil if the body is in
+    /// memory already or a write is in progress.
     func loading() -> Write? {
         guard let file, !isWriting else { return nil }
         isWriting = true

@@ -5,8 +5,8 @@ import Synchronization
 /// Fetches over http and https with libcurl's multi interface, on a separate thread that the first fetch starts.
 ///
 /// Connections are reused, but never shared between transports. A transport with a strict address rule therefore never
-/// uses a connection of a less strict transport. The transport follows redirects itself and checks each hop like a
-/// first request.
+/// uses a connection of a less strict transport. The transport follows redirects itself and checks each hop in the same
+/// way as a first request.
 package final class CurlTransport: Transport {
     private enum State {
         case idle

@@ -13,7 +13,7 @@ package struct FileTransport: Transport {
 
     package var isLocal: Bool { true }
 
-    /// - Parameter threads: the threads that open files, which blocks.
+    /// - Parameter threads: the threads that open files, because opening a file blocks.
     package init(byteLimit: Int, threads: OwnedThreads) {
         self.byteLimit = byteLimit
         self.threads = threads

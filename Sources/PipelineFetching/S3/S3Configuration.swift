@@ -104,7 +104,7 @@ struct RequestSignature: Sendable, Hashable, CustomStringConvertible, CustomRefl
     /// The SHA-256 of the body, which is also signed. If nil, the default, the request has no body.
     var digest: String?
 
-    /// Header fields that are signed with the others.
+    /// Additional header fields, which are signed together with the fields of the request.
     var fields: [HeaderField] {
         [HeaderField("x-amz-content-sha256", digest ?? "UNSIGNED-PAYLOAD")]
             + (token.map { [HeaderField("x-amz-security-token", $0)] } ?? [])

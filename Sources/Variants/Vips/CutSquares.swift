@@ -10,8 +10,8 @@ struct CutSquares {
     private(set) var cut = 0
 
     /// Whether so many squares are partly clipped that averages are visibly affected. In one of the 102 pictures in
-    /// `Benchmarks/run-quality`, half of the squares are partly clipped. In the picture with the next largest number, a
-    /// sixth of them are, without a visible effect.
+    /// `Benchmarks/run-quality`, half of the squares are partly clipped. In the picture with the second largest number,
+    /// a sixth of the squares are, and there is no visible effect.
     var isMuch: Bool { Double(cut) > 0.3 * Double(seen) }
 
     /// Examines the first four rows of a strip. In strips of sixteen rows, this is every fourth square.

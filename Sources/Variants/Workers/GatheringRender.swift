@@ -28,7 +28,8 @@ struct RenderQueue<Element: GatheringRender> {
     var count: Int { short.count + long.count }
     var isEmpty: Bool { short.isEmpty && long.isEmpty }
 
-    /// - Parameter id: the position, as in `UrgencyQueue`. A render that returns to the queue keeps its ID.
+    /// - Parameter id: the number that determines the position in the queue, as in `UrgencyQueue`. A render that
+    ///   returns to the queue keeps its ID.
     mutating func push(_ render: Element, id: UInt64, priority: UInt8, _ costs: RenderCosts = RenderCosts()) {
         if let digest = render.shareable?.digest { byDigest[digest, default: IndexedHeap()][id] = id }
         if costs.isLong(render.work) {

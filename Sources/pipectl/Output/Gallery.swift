@@ -6,8 +6,8 @@ import PipelineSupport
 /// scrolls into view.
 ///
 /// Pictures are linked by a path relative to the HTML file. Browsers cannot read pictures in a bucket, so small ones
-/// are embedded. Cards are written as the items finish. Cards for broken sources follow after the others, for at most
-/// 2,000 sources.
+/// are embedded. Cards are written as the items finish. Cards for broken sources come last. At most 2,000 broken
+/// sources are shown.
 final class Gallery: BatchSink {
     let problem = "the gallery was not written"
     /// The HTML file. It is created at the beginning, so that an invalid path is reported before any picture is
