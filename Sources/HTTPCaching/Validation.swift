@@ -15,7 +15,7 @@ package enum Validation {
     ///
     /// `If-None-Match` lists the entity tag of the selected response, then the tags of the other responses. Each tag is
     /// listed once, and at most sixteen tags are listed. If the origin selects a response that was stored for other
-    /// selecting fields, the body then need not be transferred again. `If-Modified-Since` is sent only if the selected
+    /// selecting fields, the body need not be transferred again. `If-Modified-Since` is sent only if the selected
     /// response is the only candidate, because a date does not identify which of several responses is unchanged.
     package static func conditionalFields(forAny stored: [StoredResponse], selected: Int?) -> [HeaderField] {
         let tags = tagsSent(forAny: stored, selected: selected)

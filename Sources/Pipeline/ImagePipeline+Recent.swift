@@ -13,7 +13,7 @@ extension ImagePipeline {
     ///
     /// - Parameter recipe: the canonical form of the recipe.
     package func variants(madeBy recipe: String) -> [(length: Int, digest: String)] {
-        // Errors are ignored, as above.
+        // Errors are ignored, as in the method above.
         (try? tiers.folder?.store.variants(madeBy: recipe)) ?? []
     }
 

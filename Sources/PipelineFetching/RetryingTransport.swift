@@ -37,7 +37,7 @@ package final class RetryingTransport<Base: Transport>: Transport {
     ) async throws(FetchError) -> FetchedResponse {
         var attempt = 0
         var request = request
-        // Other header fields may select a different representation. These fields do not.
+        // These values do not select a different representation, but other header fields may.
         var key = request
         (key.traceFields, key.onInterim, key.signature) = ([], nil, nil)
         let began = SystemClock.monotonic.seconds

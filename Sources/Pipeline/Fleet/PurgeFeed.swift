@@ -3,7 +3,7 @@ import PipelineFleet
 import PipelineSupport
 import Synchronization
 
-/// Publishes the purges of this machine to the other machines of a fleet, and applies theirs.
+/// Publishes the purges of this machine to the other machines of a fleet, and applies the purges of the other machines.
 ///
 /// After each read of the stream, stored entries are served without validation for `FleetConfiguration.trustPeriod`.
 /// After that time, and while the server cannot be reached, this machine cannot know about purges by other machines, so
@@ -89,7 +89,7 @@ final class PurgeFeed: PurgeNews {
     /// the purge from the stream.
     func repeatOwn() { state.withLock { $0.repeatsOwn = true } }
 
-    /// - Parameter isFirst: whether this is the first attempt. A failure is logged only if it is.
+    /// - Parameter isFirst: whether this is the first attempt. Only the failure of a first attempt is logged.
     private func publish(_ purge: Purge, isFirst: Bool = true) async -> Bool {
         do throws(RedisError) {
             for part in purge.parts { _ = try await stream.publish(part, from: node, on: connection) }

@@ -63,7 +63,8 @@ public struct ImageResponse: Sendable, Equatable, CustomStringConvertible {
     /// The status of the origin's response, if it differs from the status of the original. An example is the 304 of a
     /// validation.
     public var forwardStatus: Int?
-    /// Whether the original, and therefore this response, may be stored for other requests. A damaged picture may not.
+    /// Whether the original, and therefore this response, may be stored for other requests. A damaged picture may not
+    /// be stored.
     public var isStorable: Bool
     /// Whether pixels are missing because the original is incomplete (`RenderLimits.acceptsDamaged`).
     public var isDamaged: Bool

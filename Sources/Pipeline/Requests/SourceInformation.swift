@@ -33,7 +33,7 @@ public struct SourceInformation: Sendable {
     public var details: ImageDetails
     /// The colors, or nil if the pixels could not be decoded. In that case, `colorError` contains the reason.
     public var colors: Colors?
-    /// The reason why `colors` is nil. The value is nil if `colors` is not.
+    /// The reason why `colors` is nil. If `colors` is not nil, this value is nil.
     public var colorError: PipelineError?
     /// Whether pixels are missing and the configuration accepts damaged pictures.
     public var isDamaged = false

@@ -207,7 +207,7 @@ package struct LookUpStage: Sendable {
     }
 
     /// Whether the origin or the configuration declares the lifetime of a response. A stored error may answer a request
-    /// for a picture only if they do.
+    /// for a picture only if one of them does.
     private func hasDeclaredLifetime(_ stored: StoredResponse) -> Bool {
         let basis = Freshness.lifetime(of: stored, configuration: caching).basis
         return basis != .heuristic && basis != .none
