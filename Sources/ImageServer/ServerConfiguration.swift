@@ -95,7 +95,7 @@ public struct ServerConfiguration: Sendable {
     /// Whether a client's `Cache-Control: no-cache` makes the site contact the origin. Defaults to false, so that
     /// clients cannot force requests to the origin.
     public var honorsClientNoCache = false
-    /// Origins with scripts that may read responses (CORS), for example `https://example.org`, or `*` for all. Empty by
+    /// The origins whose scripts may read responses (CORS), for example `https://example.org`, or `*` for all. Empty by
     /// default. Pages of every origin may show pictures.
     public var crossOrigin: [String] = []
     /// Detects requests that this server sent itself.

@@ -5,7 +5,7 @@ import NIOCore
 final class HeadProgress {
     /// Whether any byte has arrived.
     private(set) var hasBegun = false
-    /// Whether the request line was complete. If it was and the limit is exceeded, a header field is too long.
+    /// Whether the request line was complete. If so, an exceeded limit means that a header field is too long.
     private(set) var hasRequestLine = false
     /// Whether the parser has read the headers of a request but not the end of its body.
     private(set) var isInBody = false

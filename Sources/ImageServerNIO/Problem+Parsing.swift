@@ -4,8 +4,8 @@ import NIOHTTP1
 extension Problem {
     /// Creates the problem for bytes that are not a valid request.
     ///
-    /// - Parameter hasRequestLine: Whether the request line had arrived. If it had and the limit is exceeded, a header
-    ///   field is too long.
+    /// - Parameter hasRequestLine: Whether the request line had arrived completely. If so, an exceeded limit means that
+    ///   a header field is too long.
     init(_ error: HTTPParserError, hasRequestLine: Bool, headerBytes: Int) {
         switch error {
         case .headerOverflow where hasRequestLine:

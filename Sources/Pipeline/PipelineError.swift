@@ -53,7 +53,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// A named mask or overlay is missing or ambiguous.
         public static let maskUnavailable = Code(
             "maskUnavailable", 2, 400, "a named mask or overlay is missing or ambiguous")
-        /// The installed libvips cannot write the output format, or the format is not one that is written at all.
+        /// The installed libvips cannot write the output format, or this pipeline only decodes the format.
         public static let notAvailable = Code(
             "notAvailable", 2, 501,
             "the installed libvips cannot write the output format, or no encoder for it exists")

@@ -1,8 +1,8 @@
 import HTTPCaching
 package import PipelineSupport
 
-/// The origins with scripts that may read responses: the `server.cors` setting (CORS protocol of the Fetch standard).
-/// Pages of every origin may show pictures.
+/// The origins whose scripts may read responses: the `server.cors` setting (CORS protocol of the Fetch standard). Pages
+/// of every origin may show pictures.
 package enum CrossOriginRule: Sendable, Hashable {
     /// No origins. Responses have no CORS header fields. This is the default.
     case none

@@ -9,7 +9,7 @@ extension S3Transport {
     package func object(
         _ object: SourceURL, acceptsFile: Bool = false, firstByteOnly: Bool = false
     ) async throws(FetchError) -> FetchedResponse {
-        // GET instead of HEAD, because errors of HEAD have no body that explains them.
+        // Use GET instead of HEAD, because errors of HEAD have no body that explains them.
         var request = Self.output(object, fields: firstByteOnly ? [HeaderField("Range", "bytes=0-0")] : [])
         request.acceptsFile = acceptsFile
         let (response, failure, isSigned) = try await exchange(request)

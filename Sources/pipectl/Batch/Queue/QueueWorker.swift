@@ -215,7 +215,7 @@ struct QueueWorker: Sendable {
         var outputs: [BatchOutput]
         do throws(CommandFailure) {
             outputs = try await run.writing.result { [options] () throws(CommandFailure) in
-                // A new finisher, so that names do not depend on earlier outputs of this worker.
+                // Use a new finisher, so that names do not depend on earlier outputs of this worker.
                 let finisher = try BatchFinisher(options, sources: sources)
                 return entry.items.enumerated().map { number, item in
                     finisher.output(item, outcomes[number] ?? .failure(BatchFailure(code: .cancelled, message: "")))
