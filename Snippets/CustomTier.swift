@@ -39,7 +39,7 @@ actor SharedTier: CacheTier {
                 case .file(let file): originals[record.digest] = file.bytes()
                 case nil: break
                 }
-            case .freshened(let record):
+            case .freshenedRecord(let record):
                 if records[record.source]?.contains(where: record.hasSameSelection) == true { put(record) }
             case .removedRecord(let record):
                 let kept = others(than: record)

@@ -176,15 +176,15 @@ int cbox_push(cbox *s, const void *rows, int count, const uint16_t **sums, int *
     const size_t row_bytes = s->samples * (s->of_sums ? sizeof(uint16_t) : 1);
     const int left = s->height - s->seen;
     if (count > left) count = left;
-    int taken = 0;
+    int consumed = 0;
     *made = 0;
     *sums = s->out;
-    while (taken < count && *made < STRIP) {
-        const uint8_t *const next = (const uint8_t *)rows + (size_t)taken * row_bytes;
+    while (consumed < count && *made < STRIP) {
+        const uint8_t *const next = (const uint8_t *)rows + (size_t)consumed * row_bytes;
         uint16_t *const out = s->out + (size_t)*made * s->out_samples;
         const int wanted = s->factor - s->added;
-        const int some = wanted < count - taken ? wanted : count - taken;
-        taken += some;
+        const int some = wanted < count - consumed ? wanted : count - consumed;
+        consumed += some;
         s->seen += some;
         if (s->factor == 2 && s->bands == 3 && some == 2) {
             if (s->of_sums)
@@ -200,7 +200,7 @@ int cbox_push(cbox *s, const void *rows, int count, const uint16_t **sums, int *
         s->added = 0;
         ++*made;
     }
-    return taken;
+    return consumed;
 }
 
 void cbox_free(cbox *s) {

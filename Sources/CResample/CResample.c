@@ -100,15 +100,15 @@ static int kernel_init(kernel *k, double from, int to, int unit) {
         return 0;
     }
     for (int i = 0; i < to; i++) {
-        const double centre = (i + 0.5) * scale - 0.5;
-        const int lowest = (int)floor(centre - LOBES * scale) + 1;
-        const int highest = (int)ceil(centre + LOBES * scale) - 1;
+        const double center = (i + 0.5) * scale - 0.5;
+        const int lowest = (int)floor(center - LOBES * scale) + 1;
+        const int highest = (int)ceil(center + LOBES * scale) - 1;
         const int first = lowest < 0 ? 0 : lowest;
         const int last = highest > most ? most : highest;
         memset(set, 0, (size_t)k->taps * sizeof *set);
         double sum = 0;
         for (int at = lowest; at <= highest; at++) {
-            const double weight = lanczos((at - centre) / scale);
+            const double weight = lanczos((at - center) / scale);
             const int clamped = at < first ? first : at > last ? last : at;
             set[clamped - first] += weight;
             sum += weight;

@@ -13,7 +13,7 @@ package enum ByteRange {
 
     /// The maximum number of ranges. No client needs more at once. A request with a longer list receives the complete
     /// body (RFC 9110 §17.15).
-    private static let mostRanges = 32
+    private static let maxRanges = 32
 
     /// Decides how to answer a request after `Preconditions` returned `proceed` (RFC 9110 §13.2.2 and §14.2).
     ///
@@ -100,7 +100,7 @@ package enum ByteRange {
             return nil
         }
         let members = FieldLines.members(of: String(halves[1]))
-        guard !members.isEmpty, members.count <= mostRanges else { return nil }
+        guard !members.isEmpty, members.count <= maxRanges else { return nil }
         var specifiers: [Specifier] = []
         for member in members {
             let ends = member.split(separator: "-", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)

@@ -70,12 +70,12 @@ package struct CacheControl: Sendable, Hashable {
             guard !members.isEmpty, members.allSatisfy(FieldLines.isToken) else { return (true, []) }
             names.formUnion(members.map(FieldLines.lowercased))
         }
-        guard names.isDisjoint(with: Self.needed) else { return (true, []) }
+        guard names.isDisjoint(with: Self.requiredFields) else { return (true, []) }
         return (false, names)
     }
 
     /// The fields that are required to evaluate or read a stored response.
-    private static let needed: Set<String> = [
+    private static let requiredFields: Set<String> = [
         "cache-control", "vary", "age", "date", "expires", "content-encoding", "content-length", "content-type",
     ]
 

@@ -36,7 +36,7 @@ package enum Validation {
             if let own { tags.append(own) }
             if own.map({ !isProper($0) }) ?? (modified(stored[selected]) != nil) { return tags }
         }
-        for index in stored.indices where index != selected && stored[index].status == 200 && tags.count < mostTags {
+        for index in stored.indices where index != selected && stored[index].status == 200 && tags.count < maxTags {
             guard let tag = tag(stored[index]), isProper(tag), !tags.contains(where: { FieldLines.isSame($0, tag) })
             else { continue }
             tags.append(tag)
@@ -49,7 +49,7 @@ package enum Validation {
     private static func tag(_ stored: StoredResponse) -> String? { EntityTag(of: stored.fields)?.description }
 
     /// The maximum number of tags in a request, so that the field stays short enough for origins.
-    static let mostTags = 16
+    static let maxTags = 16
 
     /// Returns the fields of a request that validates on behalf of a client. They are the client's fields except its
     /// own conditions and range, plus `conditionalFields` (RFC 9111 §4.3.1 and §4.3.2). The fields listed in `Vary` are
@@ -126,7 +126,7 @@ package enum Validation {
     ///
     /// - Parameter requestFields: the fields of the request, which determine the selecting fields. If nil, the stored
     ///   selecting fields are kept.
-    package static func freshened(
+    package static func freshenedResponse(
         _ stored: StoredResponse, by fields: [HeaderField], requestTime: Double, responseTime: Double,
         requestFields: [HeaderField]? = nil, configuration: CachingConfiguration = CachingConfiguration()
     ) -> StoredResponse {

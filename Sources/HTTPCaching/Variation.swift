@@ -2,7 +2,7 @@
 package enum Variation {
     /// The maximum number of names in `Vary`. Real origins need no more, and a hostile origin must not make look-ups
     /// expensive.
-    static let mostNames = 100
+    static let maxNames = 100
 
     /// Returns the field names listed in `Vary`, in lowercase, sorted and without duplicates. Returns nil if `*` is
     /// among them, or if there are more than a hundred. Such a response matches no request.
@@ -12,7 +12,7 @@ package enum Variation {
             for member in FieldLines.members(of: value) {
                 if member == "*" { return nil }
                 names.insert(FieldLines.lowercased(member))
-                if names.count > mostNames { return nil }
+                if names.count > maxNames { return nil }
             }
         }
         return names.sorted()
@@ -25,7 +25,7 @@ package enum Variation {
     ) -> [String: String?]? {
         guard let names = names(in: responseFields) else { return nil }
         var selecting: [String: String?] = [:]
-        for name in names { selecting.updateValue(normalised(name, in: requestFields), forKey: name) }
+        for name in names { selecting.updateValue(normalized(name, in: requestFields), forKey: name) }
         return selecting
     }
 
@@ -43,9 +43,9 @@ package enum Variation {
 
     /// Whether a request field has the same value as when the response was stored, or is absent from both requests.
     static func isAsThen(_ name: String, _ stored: StoredResponse, _ requestFields: [HeaderField]) -> Bool {
-        switch (stored.selecting[name] ?? nil, normalised(name, in: requestFields)) {
+        switch (stored.selecting[name] ?? nil, normalized(name, in: requestFields)) {
         case (nil, nil): true
-        case (let then?, let now?): FieldLines.isSame(then, now) || FieldLines.isSame(normalised(name, then), now)
+        case (let then?, let now?): FieldLines.isSame(then, now) || FieldLines.isSame(normalized(name, then), now)
         default: false
         }
     }
@@ -76,12 +76,12 @@ package enum Variation {
     /// The fields whose members are preferences, which are unordered, case-insensitive and weighted (RFC 9110 §12.5).
     private static let preferences: Set<String> = ["accept", "accept-charset", "accept-encoding", "accept-language"]
 
-    private static func normalised(_ name: String, in fields: [HeaderField]) -> String? {
-        fields.combined(name).map { normalised(name, $0) }
+    private static func normalized(_ name: String, in fields: [HeaderField]) -> String? {
+        fields.combined(name).map { normalized(name, $0) }
     }
 
     /// Returns a value in normalized form. Normalizing it again has no effect.
-    private static func normalised(_ name: String, _ value: String) -> String {
+    private static func normalized(_ name: String, _ value: String) -> String {
         if singletons.contains(name) { return FieldLines.trimmed(value) }
         let members = FieldLines.members(of: value)
         guard preferences.contains(name) else { return members.joined(separator: ", ") }

@@ -13,17 +13,17 @@ package struct BaseURLs: Sendable, Hashable {
 
     private let bases: [String: Base]
     /// The base name of sources that do not begin with a name.
-    private let usual: String?
+    private let defaultName: String?
 
     /// Reserved names, which have a different meaning before a colon.
-    private static let taken: Set<String> = [
+    private static let reservedNames: Set<String> = [
         "http", "https", "s3", "b64", "file", "data", "id", "bytes", "sample", "mask", "overlay",
     ]
 
     /// An empty map.
     static let none = BaseURLs()
 
-    private init() { (bases, usual) = ([:], nil) }
+    private init() { (bases, defaultName) = ([:], nil) }
 
     /// Opens the folders. They stay open as long as the value or a copy of it exists. If a folder is replaced later, by
     /// a link or a rename, the next request opens the new folder.
@@ -33,17 +33,17 @@ package struct BaseURLs: Sendable, Hashable {
     ///     as a path or `file:///PATH`.
     ///   - followsLinks: Whether symbolic links in folders may lead to other places within the same folder. Defaults to
     ///     false.
-    ///   - usual: The base name of sources without a name. With `photos`, the source `a/b.jpg` means `photos:a/b.jpg`.
+    ///   - defaultName: The base name of sources without a name. With `photos`, the source `a/b.jpg` means `photos:a/b.jpg`.
     ///     If nil, the default, such sources are refused.
     package init(
-        _ texts: [String: String], followsLinks: Bool = false, usual: String? = nil
+        _ texts: [String: String], followsLinks: Bool = false, defaultName: String? = nil
     ) throws(InvalidSetting) {
         var bases: [String: Base] = [:]
         for (name, text) in texts.sorted(by: { $0.key < $1.key }) {
             guard Self.isName(name) else {
                 throw InvalidSetting(
                     "`\(name)` is not a valid name for a base URL: a name consists of at most 32 letters, digits, `_` or `-`, begins "
-                        + "with a letter, and is not one of \(Self.taken.sorted().joined(separator: ", "))")
+                        + "with a letter, and is not one of \(Self.reservedNames.sorted().joined(separator: ", "))")
             }
             if case .file(let path) = ImageSource(text), text.hasPrefix("file://") {
                 do throws(LocalFile.Failure) {
@@ -63,9 +63,11 @@ package struct BaseURLs: Sendable, Hashable {
             }
             bases[name] = .url(String(below.normalized.dropLast()), HostPolicy(allow: [pattern]))
         }
-        if let usual, bases[usual] == nil { throw InvalidSetting("no base URL has the name `\(usual)`") }
+        if let defaultName, bases[defaultName] == nil {
+            throw InvalidSetting("no base URL has the name `\(defaultName)`")
+        }
         self.bases = bases
-        self.usual = usual
+        self.defaultName = defaultName
     }
 
     /// A resolved source.
@@ -89,8 +91,8 @@ package struct BaseURLs: Sendable, Hashable {
     /// - Throws: a `Problem` with status 400 if the path leads out of the base URL.
     package func resolved(_ source: String) throws(Problem) -> Resolved {
         // Neither a scheme nor a name can contain a slash (RFC 3986 §4.2).
-        if let usual, !source.utf8.prefix(while: { $0 != UInt8(ascii: "/") }).contains(UInt8(ascii: ":")) {
-            return try resolved("\(usual):\(source.hasPrefix("/") ? source.dropFirst() : source[...])")
+        if let defaultName, !source.utf8.prefix(while: { $0 != UInt8(ascii: "/") }).contains(UInt8(ascii: ":")) {
+            return try resolved("\(defaultName):\(source.hasPrefix("/") ? source.dropFirst() : source[...])")
         }
         guard !bases.isEmpty, let colon = source.utf8.firstIndex(of: UInt8(ascii: ":")),
             let base = bases[String(source[..<colon])]
@@ -120,7 +122,7 @@ package struct BaseURLs: Sendable, Hashable {
 
     private static func isName(_ name: String) -> Bool {
         guard let first = name.utf8.first, (0x61...0x7A).contains(first | 0x20), name.utf8.count <= 32,
-            !taken.contains(name.lowercased())
+            !reservedNames.contains(name.lowercased())
         else { return false }
         return name.utf8.allSatisfy(\.isOfName)
     }

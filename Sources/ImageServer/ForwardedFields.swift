@@ -7,7 +7,7 @@ struct ForwardedFields: Sendable, Hashable {
     private let names: Set<String>
 
     /// Fields that are never forwarded, in lowercase, because they concern this connection or the body of this request.
-    private static let kept: Set<String> = ["host", "content-length", "expect", "max-forwards"]
+    private static let neverForwarded: Set<String> = ["host", "content-length", "expect", "max-forwards"]
     /// Fields that request a part or a content coding of this server's response. A compressed response could not be
     /// decoded as a picture, because the server never decodes content codings.
     private static let own: Set<String> = [
@@ -51,7 +51,7 @@ struct ForwardedFields: Sendable, Hashable {
         guard !isEmpty || changes else { return loop }
         let sent = fields.endToEnd().filter { field in
             let name = field.name.lowercased()
-            return (contains(name) || (changes && Self.change.contains(name))) && !Self.kept.contains(name)
+            return (contains(name) || (changes && Self.change.contains(name))) && !Self.neverForwarded.contains(name)
                 && (isOriginal || !Self.own.contains(name))
         }
         return sent + [HeaderField("Via", "1.1 pipeline")] + loop

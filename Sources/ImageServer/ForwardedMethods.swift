@@ -20,20 +20,24 @@ package struct ForwardedMethods: Sendable, Hashable {
     /// - Parameter isKnown: Whether the server's parser accepts a method. Requests with other methods are rejected
     ///   earlier.
     package static func fault(of name: String, isKnown: (String) -> Bool) -> String? {
-        if unfit.contains(name) { return "`\(name)` cannot be forwarded, because it applies to a single connection" }
+        if neverForwarded.contains(name) {
+            return "`\(name)` cannot be forwarded, because it applies to a single connection"
+        }
         if name == "*" || isKnown(name) { return nil }
         return "`\(name)` is not a known method; expected for example [POST, PUT], or [\"*\"] for all"
     }
 
     /// Methods that are never forwarded, because they are meant for proxies rather than for the origin.
-    private static let unfit: Set<String> = ["CONNECT", "TRACE"]
+    private static let neverForwarded: Set<String> = ["CONNECT", "TRACE"]
 
     /// Whether a request is forwarded.
     ///
     /// - Parameter isSigned: Whether the path has a signature. A signature permits reading a picture, not changing it,
     ///   so other methods are forwarded only on unsigned paths, if those are served.
     func contains(_ method: String, isSigned: Bool) -> Bool {
-        guard !isSigned, !RoutedRequest.methods.contains(method), !Self.unfit.contains(method) else { return false }
+        guard !isSigned, !RoutedRequest.methods.contains(method), !Self.neverForwarded.contains(method) else {
+            return false
+        }
         return all || names.contains(method)
     }
 

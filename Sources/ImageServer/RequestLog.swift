@@ -6,7 +6,7 @@ import Synchronization
 /// loops must not wait for them. Lines that exceed the limit of the queue are dropped and counted.
 package final class RequestLog: Sendable {
     /// The part of a response that is logged.
-    package struct Answer: Sendable {
+    package struct Response: Sendable {
         package var status: Int
         package var bytes: Int
         package var note: String?
@@ -33,14 +33,14 @@ package final class RequestLog: Sendable {
         package var client: String
         /// The request, or nil if the bytes received were not a valid request.
         package var request: ServerRequest?
-        package var answer: Answer
+        package var answer: Response
         package var milliseconds: Double
         /// The time when the response began, in Unix seconds.
         package var time = 0.0
         /// The HTTP version, for example `HTTP/1.1`, or nil if the bytes received were not a valid request.
         package var version: String?
 
-        package init(client: String, request: ServerRequest?, _ answer: Answer, milliseconds: Double) {
+        package init(client: String, request: ServerRequest?, _ answer: Response, milliseconds: Double) {
             (self.client, self.request, self.answer, self.milliseconds) = (client, request, answer, milliseconds)
         }
     }

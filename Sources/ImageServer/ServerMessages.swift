@@ -76,7 +76,7 @@ package struct ServerResponse: Sendable, Hashable {
     /// Returns the response with a part of its body.
     ///
     /// - Parameter part: The byte range. Must be within `0..<length`.
-    func cut(to part: Range<Int>) -> ServerResponse {
+    func limited(to part: Range<Int>) -> ServerResponse {
         var answer = self
         if let file {
             let start = file.range.lowerBound

@@ -76,8 +76,10 @@ struct PurgeOrder: Sendable {
         mountPoint: String = ""
     ) throws(Problem) {
         let value: JSONValue
-        do throws(JSONParser.Malformed) { value = try JSONParser.parse(bytes) } catch { throw Self.bad("\(error)") }
-        guard case .object(let members) = value else { throw Self.bad("expected a JSON object") }
+        do throws(JSONParser.Malformed) { value = try JSONParser.parse(bytes) } catch {
+            throw Self.invalidBody("\(error)")
+        }
+        guard case .object(let members) = value else { throw Self.invalidBody("expected a JSON object") }
         for member in members {
             switch (member.name, member.value) {
             case ("mode", .string("soft")): mode = mode == .variantsOnly ? mode : .soft
@@ -92,32 +94,32 @@ struct PurgeOrder: Sendable {
             case ("hosts", let value): for text in try Self.texts(value, member) { try add(host: text) }
             case ("tags", let value): tags.formUnion(try Self.texts(value, member))
             default:
-                throw Self.bad(
+                throw Self.invalidBody(
                     "unknown member `\(member.name)`; expected sources, prefixes, hosts or tags (lists of strings), mode (soft or hard) "
                         + "or variantsOnly (true or false)")
             }
         }
-        guard tags.count <= Self.mostTags else {
-            throw Self.bad("it contains more than \(Self.mostTags) tags; use several requests")
+        guard tags.count <= Self.maxTags else {
+            throw Self.invalidBody("it contains more than \(Self.maxTags) tags; use several requests")
         }
         guard !(sources.isEmpty && prefixes.isEmpty && tags.isEmpty && masks.isEmpty && overlays.isEmpty) else {
-            throw Self.bad("it does not name anything to purge; add sources, prefixes, hosts or tags")
+            throw Self.invalidBody("it does not name anything to purge; add sources, prefixes, hosts or tags")
         }
     }
 
     /// The maximum number of tags in a request. Each tag is compared with every record.
-    private static let mostTags = 100
+    private static let maxTags = 100
 
-    private static func bad(_ what: String) -> Problem {
+    private static func invalidBody(_ what: String) -> Problem {
         Problem(.malformedRequest, "the body of the purge is not valid: \(what)")
     }
 
     private static func texts(_ value: JSONValue, _ member: JSONValue.Member) throws(Problem) -> [String] {
-        guard case .list(let values) = value else { throw bad("`\(member.name)` is not a list") }
+        guard case .list(let values) = value else { throw invalidBody("`\(member.name)` is not a list") }
         var texts: [String] = []
         for value in values {
             guard case .string(let text) = value, !text.isEmpty else {
-                throw bad("`\(member.name)` contains an element that is not a string")
+                throw invalidBody("`\(member.name)` contains an element that is not a string")
             }
             texts.append(text)
         }

@@ -65,10 +65,10 @@ public struct Site: Sendable {
     /// clients send them directly to the server and not through the proxy.
     ///
     /// - Throws: a `Problem` with status 404 if the path is outside the mount point.
-    package func below(_ target: String) throws(Problem) -> String {
+    package func relativeTarget(_ target: String) throws(Problem) -> String {
         if settings.mountPoint.isEmpty { return target }
         let path = try RequestAdmission.originForm(target)
-        if let below = ServerRequest.below(settings.mountPoint, path) { return below }
+        if let below = ServerRequest.relativeTarget(settings.mountPoint, path) { return below }
         switch Operation.Name(RequestTarget(path)) {
         case .health, .ready, .metrics: return path
         default:
@@ -315,16 +315,16 @@ public struct Site: Sendable {
             var asked = imageRequest(url, recipe, for: request)
             asked.negotiated = standIn.negotiated
             let ofPreset = settings.recipes.preset(in: text).flatMap { settings.presetFreshness[$0] }
-            let told = (ofPreset ?? settings.freshness)?.directives
+            let cacheControl = (ofPreset ?? settings.freshness)?.directives
             return try await answer(
-                asked, to: request, isNegotiated: isNegotiated, told: told, expiry: grant.expiry
+                asked, to: request, isNegotiated: isNegotiated, cacheControl: cacheControl, expiry: grant.expiry
             ) { image, varying in
                 let naming =
                     SourceFields.fields(of: url, image.format, isGiven: url.text == source)
                     + settings.tags.fields(of: image.record)
                 // A named mask may have changed, so it is read for each request.
                 if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty {
-                    prepare(image, varying, naming, told, request, grant)
+                    prepare(image, varying, naming, cacheControl, request, grant)
                 }
                 return naming
             }
@@ -338,7 +338,7 @@ public struct Site: Sendable {
     ///
     /// - Parameter asked: The failed request, which determines the recipe and the negotiated formats.
     func fallback(for problem: Problem, _ asked: ImageRequest, variesByAccept: Bool) async -> ServerResponse? {
-        guard let fallback = rules.fallback, FallbackPicture.stands(for: problem) else { return nil }
+        guard let fallback = rules.fallback, FallbackPicture.applies(to: problem) else { return nil }
         let image = try? await pipeline.respond(to: fallback.request(like: asked))
         return fallback.response(to: problem, image, variesByAccept: variesByAccept, now: now())
     }
@@ -346,11 +346,12 @@ public struct Site: Sendable {
     /// Responds with the picture that the pipeline renders.
     ///
     /// - Parameters:
-    ///   - told: A `Cache-Control` that replaces the value derived from the original.
+    ///   - cacheControl: A `Cache-Control` that replaces the value derived from the original.
     ///   - naming: A closure that returns the fields that name the source. It receives the picture and the fields that
     ///     it varies by.
     func answer(
-        _ asked: ImageRequest, to request: ServerRequest, isNegotiated: Bool, told: String?, isOwnRoute: Bool = false,
+        _ asked: ImageRequest, to request: ServerRequest, isNegotiated: Bool, cacheControl: String?,
+        isOwnRoute: Bool = false,
         expiry: Double? = nil,
         naming: (ImageResponse, _ varying: [String]) -> [HeaderField]
     ) async throws(Problem) -> ServerResponse {
@@ -359,7 +360,7 @@ public struct Site: Sendable {
         let varying = VariantAnswer.varying(
             original: image.record.response.fields, forwarded: rules.forwarded, isNegotiated: isNegotiated)
         let answer = VariantAnswer.response(
-            image, varying: varying, naming: naming(image, varying), caching: caching, told: told,
+            image, varying: varying, naming: naming(image, varying), caching: caching, cacheControl: cacheControl,
             isAtHand: asked.isAtHand, isOwnRoute: isOwnRoute, expiry: expiry, now: now())
         return ConditionalAnswer.response(
             answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())

@@ -22,7 +22,7 @@ final class SiteRules: Sendable {
         methods = ForwardedMethods(settings.forwardedMethods, fields: forwarded)
         baseURLs = try Self.checked(
             "baseURLs",
-            BaseURLs(settings.baseURLs, followsLinks: settings.followsFolderLinks, usual: settings.defaultBase))
+            BaseURLs(settings.baseURLs, followsLinks: settings.followsFolderLinks, defaultName: settings.defaultBase))
         adminToken = try Self.checked("adminToken", settings.adminToken.map(AdminToken.init))
         referrers = try Self.checked("referrers", ReferrerRule(settings.referrers))
         crossOrigin = try Self.checked("crossOrigin", CrossOriginRule(settings.crossOrigin))

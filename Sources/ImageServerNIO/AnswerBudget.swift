@@ -50,7 +50,7 @@ final class AnswerBudget: Sendable {
         }
     }
 
-    private struct Held {
+    private struct HeldBody {
         var bytes: Int
         var answers = 1
         /// The account of the first response that held the body.
@@ -59,7 +59,7 @@ final class AnswerBudget: Sendable {
 
     private let limit: Int
     private let total = Atomic(0)
-    private let held = Mutex<[Body: Held]>([:])
+    private let held = Mutex<[Body: HeldBody]>([:])
 
     /// The maximum size of a body that is treated as a picture rather than an original, in bytes.
     private static let smallBytes = 1 << 20
@@ -76,10 +76,10 @@ final class AnswerBudget: Sendable {
     fileprivate func hold(_ body: Body, _ bytes: Int, _ account: Account) -> Bool {
         held.withLock { held in
             if (held[body]?.answers += 1) != nil { return true }
-            guard bytes == 0 || take(bytes, account, of: bytes > Self.smallBytes ? limit / 4 * 3 : limit) else {
+            guard bytes == 0 || reserve(bytes, account, of: bytes > Self.smallBytes ? limit / 4 * 3 : limit) else {
                 return false
             }
-            held[body] = Held(bytes: bytes, account: account)
+            held[body] = HeldBody(bytes: bytes, account: account)
             return true
         }
     }
@@ -89,20 +89,20 @@ final class AnswerBudget: Sendable {
             guard var entry = held[body] else { return }
             entry.answers -= 1
             held[body] = entry.answers > 0 ? entry : nil
-            if entry.answers == 0 { give(entry.bytes, entry.account) }
+            if entry.answers == 0 { release(entry.bytes, entry.account) }
         }
     }
 
-    private func take(_ bytes: Int, _ account: Account, of bound: Int) -> Bool {
+    private func reserve(_ bytes: Int, _ account: Account, of bound: Int) -> Bool {
         let (all, own) = (
             total.add(bytes, ordering: .relaxed).newValue, account.bytes.add(bytes, ordering: .relaxed).newValue
         )
         if all <= bound, own <= bound / 4 { return true }
-        give(bytes, account)
+        release(bytes, account)
         return false
     }
 
-    private func give(_ bytes: Int, _ account: Account) {
+    private func release(_ bytes: Int, _ account: Account) {
         total.subtract(bytes, ordering: .relaxed)
         account.bytes.subtract(bytes, ordering: .relaxed)
     }
@@ -111,23 +111,25 @@ final class AnswerBudget: Sendable {
 /// The part of the budget that one response holds. Used only on the event loop of its connection.
 final class AnswerClaim {
     private let account: AnswerBudget.Account
-    private let leastBody: Int
+    private let freeBodyBytes: Int
     /// The body and its bytes. Keeping the bytes prevents another array from getting the address that identifies the
     /// body.
     private var body: (name: AnswerBudget.Body, bytes: ArraySlice<UInt8>)?
 
-    /// - Parameter leastBody: The maximum size of a body that is always sent, in bytes.
-    init(_ account: AnswerBudget.Account, leastBody: Int) { (self.account, self.leastBody) = (account, leastBody) }
+    /// - Parameter freeBodyBytes: The maximum size of a body that is always sent, in bytes.
+    init(_ account: AnswerBudget.Account, freeBodyBytes: Int) {
+        (self.account, self.freeBodyBytes) = (account, freeBodyBytes)
+    }
 
     deinit { release() }
 
     /// Reserves space in the budget for the response's body and returns the response. Returns a 503 if the body exceeds
     /// the budget.
     func admitted(_ response: ServerResponse, isHead: Bool, now: Double) -> ServerResponse {
-        guard !isHead, response.mayHaveBody, response.file != nil || response.body.count > leastBody else {
+        guard !isHead, response.mayHaveBody, response.file != nil || response.body.count > freeBodyBytes else {
             return response
         }
-        guard let (body, bytes) = AnswerBudget.Body.held(by: response), !holds(body, response.body, bytes) else {
+        guard let (body, bytes) = AnswerBudget.Body.held(by: response), !reserve(body, response.body, bytes) else {
             return response
         }
         return Self.refused(response.route, now: now)
@@ -141,15 +143,15 @@ final class AnswerClaim {
     }
 
     /// Reserves space for a body in memory. Returns whether the body fits in the budget.
-    func holds(_ bytes: ArraySlice<UInt8>) -> Bool {
-        bytes.count <= leastBody || holds(AnswerBudget.Body(bytes), bytes, bytes.count)
+    func reserve(_ bytes: ArraySlice<UInt8>) -> Bool {
+        bytes.count <= freeBodyBytes || reserve(AnswerBudget.Body(bytes), bytes, bytes.count)
     }
 
     private static let refusal = Problem(
         .overloaded, "responses that clients are still reading use all of the memory reserved for them; try again later"
     )
 
-    private func holds(_ body: AnswerBudget.Body, _ bytes: ArraySlice<UInt8>, _ count: Int) -> Bool {
+    private func reserve(_ body: AnswerBudget.Body, _ bytes: ArraySlice<UInt8>, _ count: Int) -> Bool {
         release()
         guard account.budget.hold(body, count, account) else { return false }
         self.body = (body, bytes)

@@ -26,7 +26,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     /// The setup of the last request.
     private var setup: ConnectionSetup
     private let progress: HeadProgress
-    private let place: ConnectionPlace
+    private let connection: OpenConnection
     /// The part of the budget that the response holds.
     private let claim: AnswerClaim
 
@@ -49,16 +49,16 @@ final class ConnectionHandler: ChannelDuplexHandler {
     private static let lingering = TimeAmount.seconds(2)
     /// How long a client without a request in progress may still send a request after the server begins to stop. The
     /// response contains `Connection: close`, so a proxy does not lose a request to a connection that is being closed.
-    private static let farewell = TimeAmount.milliseconds(500)
+    private static let drainGracePeriod = TimeAmount.milliseconds(500)
 
-    /// - Parameter place: The entry of this connection in `Connections`.
-    init(_ setup: SetupInForce, progress: HeadProgress, place: ConnectionPlace) {
+    /// - Parameter connection: The entry of this connection in `Connections`.
+    init(_ setup: SetupInForce, progress: HeadProgress, connection: OpenConnection) {
         inForce = setup
         self.setup = setup.now
         self.progress = progress
-        self.place = place
-        state = ConnectionState(refusal: place.refusal)
-        claim = AnswerClaim(place.account, leastBody: Self.partBytes)
+        self.connection = connection
+        state = ConnectionState(refusal: connection.refusal)
+        claim = AnswerClaim(connection.account, freeBodyBytes: Self.partBytes)
     }
 
     // MARK: Channel events
@@ -136,15 +136,15 @@ final class ConnectionHandler: ChannelDuplexHandler {
         case .answer(let request, let number): ask(request, number)
         case .refuse(let problem, let isHead):
             let response = problem.response(now: setup.site.now())
-            log(nil, nil, RequestLog.Answer(response, isHead: isHead))
+            log(nil, nil, RequestLog.Response(response, isHead: isHead))
             send(response, isHead: isHead, keepsAlive: false, announcesKeepAlive: false)
         case .rest:
-            place.rests()
-            arm(state.isDraining ? min(idle, Self.farewell) : idle)
+            connection.markIdle()
+            arm(state.isDraining ? min(idle, Self.drainGracePeriod) : idle)
         case .read: context?.read()
         case .linger:
             // The client has received its response, so its connection slot may be given to another client.
-            place.rests()
+            connection.markIdle()
             arm(Self.lingering)
             context?.close(mode: .output, promise: nil)
             context?.read()
@@ -154,12 +154,12 @@ final class ConnectionHandler: ChannelDuplexHandler {
     }
 
     private func begin(_ head: HTTPRequestHead) {
-        guard place.begins() else { return close() }
+        guard connection.markBusy() else { return close() }
         setup = inForce.now
         var head = head
         do throws(Problem) {
-            head.uri = try setup.site.below(head.uri)
-            try place.admits(head.uri)
+            head.uri = try setup.site.relativeTarget(head.uri)
+            try connection.countRequest(head.uri)
             if setup.observers.isActive { began = .now }
             let method = Self.name(of: head.method)
             let fields = try head.headers.map { (name, value) throws(Problem) in try HeaderField(name, decoded: value) }
@@ -213,7 +213,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         task = nil
         guard let (admission, keepsAlive) = state.answered() else { return }
         let response = claim.admitted(response, isHead: admission.request.isHead, now: setup.site.now())
-        log(admission.request, admission.version, RequestLog.Answer(response))
+        log(admission.request, admission.version, RequestLog.Response(response))
         send(
             response, isHead: admission.request.isHead, keepsAlive: keepsAlive,
             announcesKeepAlive: admission.announcesKeepAlive && keepsAlive)
@@ -227,10 +227,10 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     private func send(_ hit: PreparedAnswer, _ head: HTTPRequestHead, _ fields: [HeaderField]) {
         state.sends()
-        let refusal = claim.holds(hit.body[...]) ? nil : AnswerClaim.refused(hit.route, now: setup.site.now())
+        let refusal = claim.reserve(hit.body[...]) ? nil : AnswerClaim.refused(hit.route, now: setup.site.now())
         if setup.observers.isActive {
             let request = ServerRequest(method: Self.name(of: head.method), target: head.uri, fields: fields)
-            log(request, "HTTP/1.1", refusal.map { RequestLog.Answer($0) } ?? RequestLog.Answer(hit))
+            log(request, "HTTP/1.1", refusal.map { RequestLog.Response($0) } ?? RequestLog.Response(hit))
         }
         if let refusal { return send(refusal, isHead: false, keepsAlive: true, announcesKeepAlive: false) }
         send(hit.body[...], nil, after: hit.head)
@@ -319,7 +319,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
     /// Starts the time limit for receiving the headers of a request. This method is also called when the connection
     /// opens.
     private func headBegins() {
-        if state.isWaiting { arm(place.patience(idle)) }
+        if state.isWaiting { arm(connection.requestTimeout(idle)) }
     }
 
     /// Sets the deadline. The timer is rescheduled only if it would fire too late, so one timer serves many requests.
@@ -347,7 +347,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         advance(state.timeIsUp(isHeadBegun: progress.hasBegun, idleSeconds: setup.configuration.idleSeconds))
     }
 
-    private func log(_ request: ServerRequest?, _ version: String?, _ answer: RequestLog.Answer) {
+    private func log(_ request: ServerRequest?, _ version: String?, _ answer: RequestLog.Response) {
         guard setup.observers.isActive else { return }
         let duration = request == nil ? Duration.zero : began.duration(to: .now)
         setup.observers.record(answer, isRequest: request != nil, duration) {

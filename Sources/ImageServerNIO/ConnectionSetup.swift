@@ -38,11 +38,11 @@ final class SetupInForce: Sendable {
     func replace(with setup: ConnectionSetup) { self.setup.withLock { $0 = setup } }
 
     /// Adds the handlers of a connection to its channel pipeline.
-    func prepare(_ place: ConnectionPlace) throws {
+    func prepare(_ connection: OpenConnection) throws {
         let progress = HeadProgress()
-        let pipeline = place.channel.pipeline.syncOperations
+        let pipeline = connection.channel.pipeline.syncOperations
         try pipeline.addHandler(HeadWatch(progress))
         try pipeline.addHandler(ConnectionSetup.requestDecoder(now.configuration))
-        try pipeline.addHandler(ConnectionHandler(self, progress: progress, place: place))
+        try pipeline.addHandler(ConnectionHandler(self, progress: progress, connection: connection))
     }
 }

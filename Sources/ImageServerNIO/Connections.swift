@@ -12,7 +12,7 @@ final class Connections: Sendable {
     }
 
     private struct State {
-        var open: [ObjectIdentifier: ConnectionPlace] = [:]
+        var open: [ObjectIdentifier: OpenConnection] = [:]
         /// The number of connections with a slot.
         var admitted = 0
         /// The number of connections beyond the limit, which receive a 503.
@@ -21,10 +21,10 @@ final class Connections: Sendable {
         var isDraining = false
         var waiting: [CheckedContinuation<Void, Never>] = []
 
-        mutating func count(_ place: ConnectionPlace, _ change: Int) {
-            if place.refusal == nil { admitted += change } else { refused += change }
-            guard let name = place.address else { return }
-            var address = addresses[name] ?? Address(account: place.account)
+        mutating func count(_ connection: OpenConnection, _ change: Int) {
+            if connection.refusal == nil { admitted += change } else { refused += change }
+            guard let name = connection.address else { return }
+            var address = addresses[name] ?? Address(account: connection.account)
             address.open += change
             addresses[name] = address.open > 0 ? address : nil
         }
@@ -36,7 +36,7 @@ final class Connections: Sendable {
     /// The budget for the bodies that responses hold, over all connections.
     let budget: AnswerBudget
     /// The maximum number of connections beyond the limit that receive a 503.
-    private let mostRefused: Int
+    private let maxRefused: Int
     /// The number of open sockets, including connections that are closing.
     private let sockets = Atomic(0)
     /// The maximum number of open sockets. It includes connections with and without a slot, and a reserve for
@@ -46,8 +46,8 @@ final class Connections: Sendable {
     init(_ configuration: ListenerConfiguration) {
         limit = configuration.connections
         perAddress = configuration.addressLimit
-        mostRefused = min(256, max(8, configuration.connections / 4))
-        socketLimit = configuration.connections + mostRefused + 16
+        maxRefused = min(256, max(8, configuration.connections / 4))
+        socketLimit = configuration.connections + maxRefused + 16
         budget = AnswerBudget(limit: configuration.answerBytes)
     }
 
@@ -65,12 +65,12 @@ final class Connections: Sendable {
     ///
     /// - Parameter address: The client's address, or nil if it is unknown or belongs to a proxy that serves many
     ///   clients.
-    func admit(_ channel: any Channel, from address: String?) -> ConnectionPlace? {
+    func admit(_ channel: any Channel, from address: String?) -> OpenConnection? {
         let id = ObjectIdentifier(channel)
-        let (place, leaving) = state.withLock { state -> (ConnectionPlace?, ConnectionPlace?) in
+        let (connection, leaving) = state.withLock { state -> (OpenConnection?, OpenConnection?) in
             guard !state.isDraining else { return (nil, nil) }
             var refusal: Problem?
-            var leaving: ConnectionPlace?
+            var leaving: OpenConnection?
             if state.admitted >= limit {
                 leaving = Self.longestIdle(state, from: address)
                 if leaving == nil {
@@ -79,37 +79,37 @@ final class Connections: Sendable {
                         "the maximum number of clients is connected (`server.connections`); try again later")
                 }
             }
-            if refusal != nil, state.refused >= mostRefused {
+            if refusal != nil, state.refused >= maxRefused {
                 leaving = Self.oneOfMost(state, from: address)
                 guard leaving != nil else { return (nil, nil) }
             }
             if let leaving { state.count(leaving, -1) }
             let account = address.flatMap { state.addresses[$0]?.account } ?? AnswerBudget.Account(budget)
-            let place = ConnectionPlace(
+            let connection = OpenConnection(
                 channel, address: address, account: account, requestLimit: perAddress, refusal: refusal)
-            state.open[id] = place
-            state.count(place, 1)
-            return (place, leaving)
+            state.open[id] = connection
+            state.count(connection, 1)
+            return (connection, leaving)
         }
         leaving?.channel.close(promise: nil)
-        if place != nil { channel.closeFuture.whenComplete { _ in self.remove(id) } }
-        return place
+        if connection != nil { channel.closeFuture.whenComplete { _ in self.remove(id) } }
+        return connection
     }
 
     /// Selects the connection that loses its slot, preferably an idle connection of this address. Returns nil if all
     /// connections are busy.
-    private static func longestIdle(_ state: State, from address: String?) -> ConnectionPlace? {
+    private static func longestIdle(_ state: State, from address: String?) -> OpenConnection? {
         while true {
-            var oldest: (place: ConnectionPlace, isOther: Bool, since: UInt64)?
-            for place in state.open.values where place.refusal == nil {
-                guard let since = place.idleTime else { continue }
-                let isOther = address == nil || place.address != address
+            var oldest: (connection: OpenConnection, isOther: Bool, since: UInt64)?
+            for connection in state.open.values where connection.refusal == nil {
+                guard let since = connection.idleTime else { continue }
+                let isOther = address == nil || connection.address != address
                 if let oldest, (oldest.isOther ? 1 : 0, oldest.since) <= (isOther ? 1 : 0, since) { continue }
-                oldest = (place, isOther, since)
+                oldest = (connection, isOther, since)
             }
             guard let oldest else { return nil }
             // Otherwise, the connection has become busy in the meantime.
-            if oldest.place.leaves(idleSince: oldest.since) { return oldest.place }
+            if oldest.connection.giveUpSlot(idleSince: oldest.since) { return oldest.connection }
         }
     }
 
@@ -117,28 +117,28 @@ final class Connections: Sendable {
     /// connections. Idle connections are preferred, longest idle first. Returns nil if all candidates belong to
     /// addresses with fewer connections than `address`. A client that opens many connections therefore does not affect
     /// the probes of other clients.
-    private static func oneOfMost(_ state: State, from address: String?) -> ConnectionPlace? {
+    private static func oneOfMost(_ state: State, from address: String?) -> OpenConnection? {
         func open(_ address: String?) -> Int { address.flatMap { state.addresses[$0]?.open } ?? 0 }
         let own = open(address)
         while true {
-            var first: (place: ConnectionPlace, key: (Int, Int, UInt64))?
-            for place in state.open.values where place.refusal != nil && !place.isLeaving {
-                let (count, since) = (open(place.address), place.idleTime)
+            var first: (connection: OpenConnection, key: (Int, Int, UInt64))?
+            for connection in state.open.values where connection.refusal != nil && !connection.isLeaving {
+                let (count, since) = (open(connection.address), connection.idleTime)
                 guard count >= own, since != nil || count > own + 1 else { continue }
                 let key = (-count, since == nil ? 1 : 0, since ?? 0)
-                if first.map({ key < $0.key }) ?? true { first = (place, key) }
+                if first.map({ key < $0.key }) ?? true { first = (connection, key) }
             }
             guard let first else { return nil }
             // Otherwise, the connection has become busy or idle in the meantime.
-            if first.place.leaves(idleSince: first.key.2) { return first.place }
+            if first.connection.giveUpSlot(idleSince: first.key.2) { return first.connection }
         }
     }
 
     private func remove(_ id: ObjectIdentifier) {
         let waiting = state.withLock { state in
-            if let place = state.open.removeValue(forKey: id) {
-                place.endRequest()
-                if !place.isLeaving { state.count(place, -1) }
+            if let connection = state.open.removeValue(forKey: id) {
+                connection.endRequest()
+                if !connection.isLeaving { state.count(connection, -1) }
             }
             guard state.open.isEmpty else { return [CheckedContinuation<Void, Never>]() }
             defer { state.waiting = [] }
@@ -153,12 +153,12 @@ final class Connections: Sendable {
             state.isDraining = true
             return Array(state.open.values)
         }
-        for place in open { place.channel.pipeline.fireUserInboundEventTriggered(ServerEvent.drain) }
+        for connection in open { connection.channel.pipeline.fireUserInboundEventTriggered(ServerEvent.drain) }
     }
 
     /// Closes every connection immediately.
     func closeAll() {
-        for place in state.withLock({ Array($0.open.values) }) { place.channel.close(promise: nil) }
+        for connection in state.withLock({ Array($0.open.values) }) { connection.channel.close(promise: nil) }
     }
 
     /// Waits until all connections are closed.
@@ -175,7 +175,7 @@ final class Connections: Sendable {
 
 /// An open connection: whether it has a slot, whether it may give the slot to another connection, and how much its
 /// responses hold.
-final class ConnectionPlace: Sendable {
+final class OpenConnection: Sendable {
     let channel: any Channel
     /// The client's address, or nil if its connections are not limited.
     let address: String?
@@ -205,7 +205,7 @@ final class ConnectionPlace: Sendable {
 
     /// Returns how long the client may take to send a request, given the usual time. Clients without a slot get at most
     /// two seconds, which is enough for a probe.
-    func patience(_ usual: TimeAmount) -> TimeAmount { refusal == nil ? usual : min(usual, .seconds(2)) }
+    func requestTimeout(_ usual: TimeAmount) -> TimeAmount { refusal == nil ? usual : min(usual, .seconds(2)) }
 
     /// The current time in nanoseconds. With milliseconds, several connections could become idle at the same time.
     private static var now: UInt64 { max(1, UInt64(SystemClock.monotonic.seconds * 1e9)) }
@@ -218,24 +218,24 @@ final class ConnectionPlace: Sendable {
 
     fileprivate var isLeaving: Bool { idleSince.load(ordering: .relaxed) == Self.leaving }
 
-    fileprivate func leaves(idleSince time: UInt64) -> Bool {
+    fileprivate func giveUpSlot(idleSince time: UInt64) -> Bool {
         idleSince.compareExchange(expected: time, desired: Self.leaving, ordering: .relaxed).exchanged
     }
 
     /// Marks the connection as busy. Returns false if its slot has already been given away.
-    func begins() -> Bool {
+    func markBusy() -> Bool {
         let time = idleSince.load(ordering: .relaxed)
         guard time != Self.leaving else { return false }
         return idleSince.compareExchange(expected: time, desired: 0, ordering: .relaxed).exchanged
     }
 
-    /// Counts the request that has begun, until `rests` is called. Probes are not counted and are always allowed, so
+    /// Counts the request that has begun, until `markIdle` is called. Probes are not counted and are always allowed, so
     /// that no orchestrator restarts a busy server.
     ///
     /// - Parameter target: The request target, relative to the mount point.
     /// - Throws: a `Problem` with status 503 if the connection has no slot, or if its address has the maximum number of
     ///   requests in progress.
-    func admits(_ target: String) throws(Problem) {
+    func countRequest(_ target: String) throws(Problem) {
         guard !Site.isProbe(target) else { return }
         if let refusal { throw refusal }
         guard !isCounted.exchange(true, ordering: .relaxed) else { return }
@@ -252,7 +252,7 @@ final class ConnectionPlace: Sendable {
     }
 
     /// Marks the connection as idle after all of its requests have been answered.
-    func rests() {
+    func markIdle() {
         endRequest()
         // A busy connection cannot lose its slot.
         if !isLeaving { idleSince.store(Self.now, ordering: .relaxed) }

@@ -89,9 +89,9 @@ package final class HTTPServer: Sendable {
     /// Stops accepting connections, lets each connection finish its current response, and closes the remaining
     /// connections. The event loops keep running, because a server lives as long as the program.
     ///
-    /// - Parameter patience: How long responses may take.
+    /// - Parameter timeout: How long responses may take.
     /// - Returns: Whether all responses were finished in time.
-    package func stop(patience: Duration) async -> Bool {
+    package func stop(timeout: Duration) async -> Bool {
         for listener in listeners { await listener.pause() }
         // NIO silently closes a connection if its listener closes while the connection is being set up. The setup takes
         // one iteration of the connection's event loop and one of the listener's. With socket activation, such a client
@@ -102,13 +102,13 @@ package final class HTTPServer: Sendable {
         for listener in listeners { await listener.close() }
         connections.drain()
         let connections = connections
-        let isFinished = await Patience.waits(patience) { await connections.allClosed() }
+        let isFinished = await Timeout.run(timeout) { await connections.allClosed() }
         if !isFinished {
             connections.closeAll()
             await connections.allClosed()
         }
         // The event loops run until the program exits, because a cancelled task may still report to one of them.
-        await setup.now.observers.flush(patience: .seconds(1))
+        await setup.now.observers.flush(timeout: .seconds(1))
         return isFinished
     }
 
@@ -117,11 +117,11 @@ package final class HTTPServer: Sendable {
     ) throws {
         let peer = channel.remoteAddress?.ipAddress
         let isProxy = setup.now.configuration.proxies.trusts(peer: peer)
-        guard let place = connections.admit(channel, from: isProxy ? nil : peer.map(RateLimit.network)) else {
+        guard let connection = connections.admit(channel, from: isProxy ? nil : peer.map(RateLimit.network)) else {
             channel.close(promise: nil)
             return
         }
-        try setup.prepare(place)
+        try setup.prepare(connection)
     }
 
     /// Whether the parser accepts a method. Requests with other methods receive a 400.

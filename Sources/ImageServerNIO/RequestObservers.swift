@@ -25,7 +25,7 @@ package struct RequestObservers: Sendable {
     ///   - duration: The time from the request's headers to the response's headers.
     ///   - entry: A closure that returns the log entry. It is called only if there is a log.
     func record(
-        _ answer: RequestLog.Answer, isRequest: Bool, _ duration: Duration, entry: () -> RequestLog.Entry
+        _ answer: RequestLog.Response, isRequest: Bool, _ duration: Duration, entry: () -> RequestLog.Entry
     ) {
         metrics?.count(
             answer.route?.name ?? (isRequest ? "other" : "none"), status: answer.status, bytes: answer.bytes,
@@ -36,9 +36,9 @@ package struct RequestObservers: Sendable {
         accessLog?.write(entry)
     }
 
-    /// Waits until all entries are written, but no longer than `patience`.
-    func flush(patience: Duration) async {
+    /// Waits until all entries are written, but no longer than `timeout`.
+    func flush(timeout: Duration) async {
         let logs = [log, accessLog].compactMap { $0 }
-        _ = await Patience.waits(patience) { for log in logs { await log.flush() } }
+        _ = await Timeout.run(timeout) { for log in logs { await log.flush() } }
     }
 }

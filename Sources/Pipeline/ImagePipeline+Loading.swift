@@ -30,9 +30,9 @@ extension ImagePipeline {
         let held = inMemory(load.request, files: .toBeChecked)
         if let held, held.isFinal { return end(load, held) }
         load.startClock()
-        let work: LoadTask.Work = { [self] (request, tell) async throws(PipelineError) in
+        let work: LoadTask.Work = { [self] (request, onEvent) async throws(PipelineError) in
             defer { withExtendedLifetime(owner) {} }
-            return try await respond(to: request, telling: tell, showsStale: showsStale)
+            return try await respond(to: request, onEvent: onEvent, showsStale: showsStale)
         }
         guard let held, let isUnchanged = held.isUnchanged else { return load.begin(work) }
         fetch.threads.submit { [self] in
@@ -84,7 +84,7 @@ extension ImagePipeline {
         else { return nil }
         let isUnchanged = files == .toBeChecked ? fetch.check(finding, admitted) : nil
         let unchanged = isUnchanged.flatMap { _ in finding.unchanged }
-        guard let original = finding.reusable ?? unchanged ?? lookUp.shown(finding),
+        guard let original = finding.reusable ?? unchanged ?? lookUp.displayableOriginal(finding),
             request.recipe == nil || !original.record.isProvisional,
             (try? fetch.check(original, admitted)) != nil, let found = inMemory(original, admitted)
         else { return nil }
@@ -98,7 +98,7 @@ extension ImagePipeline {
         guard let recipe = admitted.request.recipe else {
             guard let whole = lookUp.bodyInMemory(of: original), case .bytes(let bytes)? = whole.body,
                 ContentCodings(whole.record.response.fields) == nil,
-                let variant = try? render.whole(whole, bytes, admitted)
+                let variant = try? render.unmodified(whole, bytes, admitted)
             else { return nil }
             return DerivedVariant(variant: variant, original: whole)
         }
@@ -111,13 +111,13 @@ extension ImagePipeline {
 
     /// Returns the stored picture to show while the pipeline contacts the origin, or nil if no tier has one or the
     /// pipeline does not contact the origin.
-    func shown(_ finding: CacheFinding, _ admitted: AdmittedRequest) async -> ImageResponse? {
-        guard !finding.isLocal, let original = lookUp.shown(finding),
+    func cachedResponse(_ finding: CacheFinding, _ admitted: AdmittedRequest) async -> ImageResponse? {
+        guard !finding.isLocal, let original = lookUp.displayableOriginal(finding),
             (try? fetch.check(original, admitted)) != nil
         else { return nil }
         guard let recipe = admitted.request.recipe else {
             guard let whole = await lookUp.body(of: original) else { return nil }
-            return (try? await render.whole(whole, admitted)).map { ImageResponse($0, of: whole, admitted) }
+            return (try? await render.unmodified(whole, admitted)).map { ImageResponse($0, of: whole, admitted) }
         }
         guard let plan = try? await render.plan(recipe, of: original, admitted) else { return nil }
         return await lookUp.variant(plan.key, of: original).map { ImageResponse($0, of: original, admitted) }

@@ -83,7 +83,7 @@ extension ImagePipeline {
         [
             MetricCount(.fleetConnected, [], fleet.isConnected ? 1 : 0),
             MetricCount(.fleetWaiting, [], fleet.waiting),
-            MetricCount(.fleetPurges, ["told"], fleet.told), MetricCount(.fleetPurges, ["heard"], fleet.heard),
+            MetricCount(.fleetPurges, ["told"], fleet.published), MetricCount(.fleetPurges, ["heard"], fleet.applied),
             MetricCount(.fleetPurges, ["lost"], fleet.losses),
         ]
     }
@@ -96,11 +96,11 @@ extension ImagePipeline {
     }
 }
 
-extension ImageResponse: ObservedAnswer {
+extension ImageResponse: ObservedResponse {
     var result: RequestResult { outcome == .rendered ? .rendered : forward == nil ? .hit : .fetched }
 }
 
-extension OriginalResponse: ObservedAnswer {
+extension OriginalResponse: ObservedResponse {
     var result: RequestResult { handling.isHit ? .hit : .fetched }
     var key: String? { nil }
 }

@@ -44,7 +44,7 @@ extension ImagePipeline {
 
     /// Whether the cache folder belongs to a machine in a fleet.
     package func isOfFleet() async -> Bool {
-        if case .place(_) = await PurgeFeed.start(in: tiers.folder) { true } else { false }
+        if case .position(_) = await PurgeFeed.start(in: tiers.folder) { true } else { false }
     }
 
     /// Returns the stored name of an original that one of the program's own transports or providers supplies, or nil if

@@ -11,9 +11,9 @@ extension ImagePipeline {
     ///   - status: a closure that returns the status code of an answer.
     ///   - body: a closure that produces the answer. It receives the trace identifier if a tracer provides one in the
     ///     W3C format.
-    package func traced<Answer: Sendable>(
-        _ request: ServedRequest, status: (Answer) -> Int, _ body: (_ traceID: String?) async -> Answer
-    ) async -> Answer {
+    package func traced<Response: Sendable>(
+        _ request: ServedRequest, status: (Response) -> Int, _ body: (_ traceID: String?) async -> Response
+    ) async -> Response {
         await observe.served(request, status: status, body)
     }
 

@@ -32,7 +32,7 @@ public final class ImagePipeline: Sendable {
     let renders = SharedWork<DerivedVariant, PipelineError>()
     /// Variants that are being decoded for display.
     let decodes = SharedWork<PixelBuffer, PipelineError>()
-    private let isShutDown: Switch
+    private let isShutDown: OneWayFlag
     private let threads: OwnedThreads
     private let transports: [String: any Transport]
     /// The transport of the bucket behind the caches, or nil if there is no bucket.
@@ -65,7 +65,7 @@ public final class ImagePipeline: Sendable {
         do throws(RecipeError) { presets = try RecipePresets(configuration.rendering.presets) } catch {
             throw PipelineError(error, "RenderingConfiguration.presets: ")
         }
-        let (observe, isShutDown) = (Observer(configuration), Switch())
+        let (observe, isShutDown) = (Observer(configuration), OneWayFlag())
         let threads = OwnedThreads(count: max(1, configuration.maxConcurrentLookups))
         let fetching = configuration.fetching
         let bucket = configuration.remote?.transport(fetching)
@@ -76,7 +76,7 @@ public final class ImagePipeline: Sendable {
         do throws(StoreError) {
             let placement = bucket.flatMap { configuration.remote?.placement($0.0) }
             var tiering = TiersConfiguration(configuration, remote: placement)
-            tiering.news = feed
+            tiering.purgeUpdates = feed
             tiers = try Tiers(tiering, readers: threads)
         } catch {
             throw PipelineError(error)
@@ -85,9 +85,9 @@ public final class ImagePipeline: Sendable {
         let purger = Purger(tiers: tiers, feed: feed, unconfirmed: UnconfirmedPurges(tiers))
         let transports = Transports(configuration, fetching, threads: threads)
         let renderer = configuration.rendering.madeRenderer(observe)
-        let codings = UndoneCodings(threads: threads) {
+        let codings = ContentDecoder(threads: threads) {
             [limits = configuration.rendering.limits] (codings, sent) throws(RenderError) in
-            try codings.undone(sent, limit: limits.bytes)
+            try codings.decoded(sent, limit: limits.bytes)
         }
         (now, caching, limits) = (configuration.now, configuration.caching, configuration.rendering.limits)
         (self.observe, self.isShutDown, self.threads) = (observe, isShutDown, threads)
@@ -138,25 +138,27 @@ public final class ImagePipeline: Sendable {
     /// waiting for the same work.
     public func respond(to request: ImageRequest) async throws(PipelineError) -> ImageResponse {
         if request.timeout != nil { return try await load(request, showsStale: false).response }
-        return try await respond(to: request, telling: nil)
+        return try await respond(to: request, onEvent: nil)
     }
 
     /// Returns the response to a request, ignoring `timeout`.
     ///
     /// - Parameters:
-    ///   - tell: a closure that receives the events of the request except `finished`, or nil if the request has no
+    ///   - onEvent: a closure that receives the events of the request except `finished`, or nil if the request has no
     ///     `LoadTask`.
     ///   - showsStale: whether to report a stale picture first and then wait for a current one.
     func respond(
-        to request: ImageRequest, telling tell: LoadTask.Tell?, showsStale: Bool = false
+        to request: ImageRequest, onEvent: LoadTask.EventHandler?, showsStale: Bool = false
     ) async throws(PipelineError) -> ImageResponse {
         try await finishing(request.source, abandoned, if: request.finishWhenAbandoned, request.priority) {
             () async throws(PipelineError) in
-            var asked = try await self.observe.stage(.admit, await self.admit(request, telling: tell))
+            var asked = try await self.observe.stage(.admit, await self.admit(request, onEvent: onEvent))
             if showsStale { asked.showsStale = true }
             let admitted = asked
             let finding = try await self.observe.stage(.lookUp, await self.lookUp(admitted))
-            if showsStale, let tell, let shown = await self.shown(finding, admitted) { tell(.cached(shown)) }
+            if showsStale, let onEvent, let shown = await self.cachedResponse(finding, admitted) {
+                onEvent(.cached(shown))
+            }
             let original = try await self.original(finding, admitted)
             let derived = try await self.variantOfUsable(original, admitted)
             return ImageResponse(derived.variant, of: derived.original, admitted)
@@ -201,7 +203,7 @@ public final class ImagePipeline: Sendable {
         _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> Original {
         let original: Original
-        switch try await fetch.course(finding, admitted) {
+        switch try await fetch.plan(finding, admitted) {
         case .reuse(let stored):
             original = stored
         case .reuseAndValidate(let stored) where !admitted.showsStale:
@@ -229,7 +231,7 @@ public final class ImagePipeline: Sendable {
     ) async throws(PipelineError) -> Original {
         try await admitted.waitForDelay()
         try admitted.request.gate?.enter()
-        admitted.tell?(.fetching(hadCached: finding.record != nil))
+        admitted.onEvent?(.fetching(hadCached: finding.record != nil))
         let original = try await fetchedOrStale(finding, admitted, found: found)
         try fetch.check(original, admitted)
         return original
@@ -249,7 +251,7 @@ public final class ImagePipeline: Sendable {
                 throw error
             }
             fetch.noteUnusable(error, admitted)
-            await keep.undecodable(original, admitted)
+            await keep.markUndecodable(original, admitted)
             let finding = await lookUp(admitted)
             guard let earlier = finding.reusable ?? fetch.stale(finding, admitted, after: .unusable) else {
                 throw error
@@ -265,19 +267,20 @@ public final class ImagePipeline: Sendable {
     ) async throws(PipelineError) -> DerivedVariant {
         guard let recipe = admitted.request.recipe else {
             let whole = try await render.withHeader(found, admitted)
-            return admitted.shows(DerivedVariant(variant: try await render.whole(whole, admitted), original: whole))
+            return admitted.reportCached(
+                DerivedVariant(variant: try await render.unmodified(whole, admitted), original: whole))
         }
         // The error message depends on the body, which the look-up may not have loaded.
         let original = found.record.header == nil ? try await withHeader(found, admitted) : found
         let plan = try await render.plan(recipe, of: original, admitted)
         let stored = try await observe.stage(.lookUp, await lookUp.variant(plan.key, of: original))
         if let stored {
-            let settled = await keep.settled(original, admitted)
-            return admitted.shows(DerivedVariant(variant: stored, original: settled))
+            let promoted = await keep.promoted(original, admitted)
+            return admitted.reportCached(DerivedVariant(variant: stored, original: promoted))
         }
         if !admitted.transport.keepsRecords {
-            admitted.tell?(.fetching(hadCached: false))
-            admitted.tell?(.progress(received: original.record.length, expected: original.record.length))
+            admitted.onEvent?(.fetching(hadCached: false))
+            admitted.onEvent?(.progress(received: original.record.length, expected: original.record.length))
         }
         let request = admitted.request
         try await admitted.waitForDelay()
@@ -291,7 +294,7 @@ public final class ImagePipeline: Sendable {
                     DerivedVariant(variant: $0, original: original)
                 }
             },
-            onReport: admitted.tellsRendering
+            onReport: admitted.renderingReporter
         ) { () async throws(PipelineError) -> DerivedVariant in
             // If the body was evicted and has been fetched again, it may have changed. Fetches never wait for renders,
             // so waiting for a fetch here cannot deadlock.
@@ -302,9 +305,9 @@ public final class ImagePipeline: Sendable {
             }
             begins(0, nil)
             let rendered = try await self.observe.stage(.render, await self.render(now, of: whole, admitted))
-            let settled = await self.keep.settled(whole, admitted)
-            let kept = try await self.observe.stage(.keep, self.keep(rendered, of: settled, admitted))
-            return DerivedVariant(variant: kept, original: settled)
+            let promoted = await self.keep.promoted(whole, admitted)
+            let kept = try await self.observe.stage(.keep, self.keep(rendered, of: promoted, admitted))
+            return DerivedVariant(variant: kept, original: promoted)
         }
         guard shared.isCoalesced else { return shared.value }
         // This request did not need the body of its original, so the original is reported as it was found.
@@ -358,7 +361,7 @@ public final class ImagePipeline: Sendable {
             let (original, isCoalesced) = try await fetches.value(
                 for: key, priority: request.priority.taskPriority, finishWhenAbandoned: request.finishWhenAbandoned,
                 lookUp: { await self.lookUp.originalStoredMeanwhile(finding, admitted) },
-                onReport: admitted.tellsProgress
+                onReport: admitted.progressReporter
             ) { () async throws(PipelineError) in try await fetchAndKeep(report) }
             if !isCoalesced { return original }
             if let mine = fetch.shared(original, with: admitted) { return mine }
@@ -366,7 +369,7 @@ public final class ImagePipeline: Sendable {
             key = narrowed
         }
         // A response that may not be stored or reused answers only one request, so each waiter fetches separately.
-        return try await fetchAndKeep(admitted.tellsProgress)
+        return try await fetchAndKeep(admitted.progressReporter)
     }
 
     /// Validates a stale response that has already been returned (RFC 5861 §3).
@@ -374,7 +377,7 @@ public final class ImagePipeline: Sendable {
         var (asked, admitted) = (finding, admitted)
         asked.verdict = .validate
         asked.forward = .stale
-        admitted.tell = nil
+        admitted.onEvent = nil
         admitted.request.priority = .low
         admitted.request.delay = .zero
         admitted.request.finishWhenAbandoned = true
@@ -391,11 +394,11 @@ public final class ImagePipeline: Sendable {
     }
 
     /// Answers a request directly, or in a separate task that continues if the caller is cancelled.
-    private func finishing<Answer: ObservedAnswer>(
-        _ source: ImageSource, _ shared: SharedWork<Answer, PipelineError>, if isIndependent: Bool,
-        _ priority: RequestPriority, _ body: @escaping @Sendable () async throws(PipelineError) -> Answer
-    ) async throws(PipelineError) -> Answer {
-        let work = { @Sendable [isShutDown] () async throws(PipelineError) -> Answer in
+    private func finishing<Response: ObservedResponse>(
+        _ source: ImageSource, _ shared: SharedWork<Response, PipelineError>, if isIndependent: Bool,
+        _ priority: RequestPriority, _ body: @escaping @Sendable () async throws(PipelineError) -> Response
+    ) async throws(PipelineError) -> Response {
+        let work = { @Sendable [isShutDown] () async throws(PipelineError) -> Response in
             do throws(PipelineError) { return try await body() } catch {
                 // Transports and workers that have been shut down fail with these codes.
                 let mayBeShutDown = [.cancelled, .workersUnavailable].contains(error.code)
@@ -442,7 +445,7 @@ public final class ImagePipeline: Sendable {
         await tiers.close()
         for transport in transports.values { await transport.shutdown() }
         await remote?.shutdown()
-        await threads.stopped()
+        await threads.stopAndWait()
         observe.metrics?.stop()
         reportMetrics()
     }

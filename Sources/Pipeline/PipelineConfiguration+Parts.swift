@@ -98,7 +98,7 @@ extension AdmitStage {
 
 extension FetchStage {
     init(
-        _ configuration: PipelineConfiguration, _ purger: Purger, _ codings: UndoneCodings, _ renderer: any Rendering,
+        _ configuration: PipelineConfiguration, _ purger: Purger, _ codings: ContentDecoder, _ renderer: any Rendering,
         threads: OwnedThreads, _ observe: Observer
     ) {
         let caching = configuration.caching
@@ -118,7 +118,7 @@ extension FetchStage {
 
 extension RenderStage {
     init(
-        _ configuration: PipelineConfiguration, _ codings: UndoneCodings, _ renderer: any Rendering,
+        _ configuration: PipelineConfiguration, _ codings: ContentDecoder, _ renderer: any Rendering,
         threads: OwnedThreads, _ observe: Observer
     ) {
         let rendering = configuration.rendering

@@ -13,12 +13,12 @@ import PipelineFetching
 /// ```
 public struct PurgeSelection: Sendable, Hashable {
     /// A source, identified in the same way as in a request.
-    struct Asked: Sendable, Hashable {
+    struct RequestedSource: Sendable, Hashable {
         var source: ImageSource
         var id: String?
     }
 
-    var asked: [Asked] = []
+    var asked: [RequestedSource] = []
     /// Names of stored sources.
     var names: Set<String> = []
     var prefixes: [String] = []
@@ -53,7 +53,7 @@ public struct PurgeSelection: Sendable, Hashable {
     ///   - sourceID: the `ImageRequest.sourceID` of the requests, or nil, the default, if they have none.
     public static func source(_ source: ImageSource, sourceID: String? = nil) -> PurgeSelection {
         var selection = PurgeSelection()
-        selection.asked = [Asked(source: source, id: sourceID)]
+        selection.asked = [RequestedSource(source: source, id: sourceID)]
         return selection
     }
 

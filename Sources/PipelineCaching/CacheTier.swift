@@ -126,7 +126,7 @@ public struct EntryChange: Sendable {
         /// its body. A nil body leaves the stored body unchanged.
         case original(OriginalRecord, body: EntryBody?)
         /// Replaces the header fields and times of a stored record. Has no effect if the record is not stored.
-        case freshened(OriginalRecord)
+        case freshenedRecord(OriginalRecord)
         /// Removes the record with the same source and selection. The tier may also remove the record's body. Its
         /// variants stay.
         case removedRecord(OriginalRecord)

@@ -62,7 +62,9 @@ import PipelineSupport
         try store.storeOriginal(record, body: body, generation: generation)
     }
 
-    public func together(_ body: () throws(StoreError) -> Void) throws(StoreError) { try store.together(body) }
+    public func inOneTransaction(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+        try store.inOneTransaction(body)
+    }
 
     /// Evicts variants until at most `entries` are left. Returns the number of evicted variants.
     public func trimVariants(to entries: Int) throws(StoreError) -> Int {

@@ -11,7 +11,7 @@ package struct SourceSelection: Sendable, Hashable {
     package init(prefixes: [String]) { self.prefixes = prefixes.filter { !$0.isEmpty } }
 
     /// Selects the http and https URLs of a host, on any port. An IPv6 address is passed without brackets.
-    package init(normalisedHost host: String) {
+    package init(normalizedHost host: String) {
         let name = host.contains(":") ? "[\(host)]" : host
         // In a normalized URL, the host is followed by a slash or by the colon before the port, so no other host has
         // these prefixes.

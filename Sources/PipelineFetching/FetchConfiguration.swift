@@ -107,7 +107,7 @@ public struct FetchConfiguration: Sendable, Hashable {
     static func transferLimit(slots: Int) -> Int { slots + min(31 * slots, 1024) }
 
     /// The number of body bytes that an attempt must add to count as progress.
-    var leastProgress: Int { max(1, Int(Double(stallRate) * stallSeconds)) }
+    var minProgress: Int { max(1, Int(Double(stallRate) * stallSeconds)) }
 
     /// The seconds without an acknowledgement after which a connection fails: the longest time limit of a transfer.
     var acknowledgementSeconds: Double { min(max(headerSeconds, totalTimeout.inSeconds, 1), 86_400) }

@@ -92,7 +92,7 @@ package struct ProviderTransport: Transport {
         guard request.method == "GET" else { return FetchedResponse(to: request, status: 405) }
         let began = SystemClock.unix.seconds
         let known = request.hasForeignCondition ? nil : request.fields.first("if-none-match").flatMap(Self.version)
-        let given = try await asked(request.url, known)
+        let given = try await queryProvider(request.url, known)
         var response = FetchedResponse(to: request)
         response.requestTime = began
         response.milliseconds = (response.responseTime - began) * 1_000
@@ -122,11 +122,11 @@ package struct ProviderTransport: Transport {
     }
 
     /// Returns the provider's result within `totalTimeout`. Does not wait for a provider that ignores its cancellation.
-    private func asked(_ url: SourceURL, _ version: String?) async throws(FetchError) -> ProvidedOriginal {
-        guard await slots.enter() else { throw FetchError(.cancelled, url, "cancelled") }
+    private func queryProvider(_ url: SourceURL, _ version: String?) async throws(FetchError) -> ProvidedOriginal {
+        guard await slots.acquire() else { throw FetchError(.cancelled, url, "cancelled") }
         return try await bounded(
             url, "the provider", seconds: min(configuration.totalSeconds, 1e9), limit: "fetch.totalSeconds",
-            code: .transport, atEnd: { [slots] in slots.leave() }
+            code: .transport, atEnd: { [slots] in slots.release() }
         ) { [provider] in try await provider.original(url.path, unless: version) }
     }
 

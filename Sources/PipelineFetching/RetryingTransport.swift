@@ -64,7 +64,7 @@ package final class RetryingTransport<Base: Transport>: Transport {
                 if let partial = error.partial {
                     request.resuming = partial
                     let now = SystemClock.monotonic.seconds
-                    if partial.body.count - most >= configuration.leastProgress {
+                    if partial.body.count - most >= configuration.minProgress {
                         most = partial.body.count
                         if now - began < configuration.totalSeconds { attempt = 0 }
                     }

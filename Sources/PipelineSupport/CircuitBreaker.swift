@@ -53,7 +53,7 @@ package struct CircuitBreaker: Sendable {
     private var states: [String: State] = [:]
 
     /// The maximum number of origins to remember. It limits memory, because the names of origins come from requests.
-    package static let mostOrigins = 4096
+    package static let maxOrigins = 4096
 
     package init(_ configuration: BreakerConfiguration) { self.configuration = configuration }
 
@@ -86,13 +86,13 @@ package struct CircuitBreaker: Sendable {
                 state.hasTrial = false
             }
             states[origin] = state
-            if states.count > Self.mostOrigins { forget(now: now) }
+            if states.count > Self.maxOrigins { forget(now: now) }
         }
     }
 
     /// Makes room by forgetting origins with a closed breaker, or all origins if that is not enough.
     private mutating func forget(now: Double) {
         states = states.filter { ($0.value.opensUntil ?? 0) > now || $0.value.hasTrial }
-        if states.count > Self.mostOrigins { states = [:] }
+        if states.count > Self.maxOrigins { states = [:] }
     }
 }

@@ -21,16 +21,16 @@ package struct IndexedHeap<Key: Comparable> {
             case (nil, nil): return
             case (nil, let key?):
                 members.append((id, key))
-                settle(members.count - 1)
+                sift(members.count - 1)
             case (let place?, let key?):
                 members[place].key = key
-                settle(place)
+                sift(place)
             case (let place?, nil):
                 places[id] = nil
                 let last = members.removeLast()
                 guard place < members.count else { return }
                 members[place] = last
-                settle(place)
+                sift(place)
             }
         }
     }
@@ -43,7 +43,7 @@ package struct IndexedHeap<Key: Comparable> {
     }
 
     /// Moves the member at an index toward the root or the leaves until its key is in order.
-    @inlinable mutating func settle(_ start: Int) {
+    @inlinable mutating func sift(_ start: Int) {
         let member = members[start]
         var place = start
         while place > 0, member.key < members[(place - 1) / 2].key {

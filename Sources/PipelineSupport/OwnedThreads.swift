@@ -58,7 +58,7 @@ package final class OwnedThreads: Sendable {
     }
 
     /// Closes the queue and returns after the last thread has exited, without blocking the calling thread.
-    package func stopped() async {
+    package func stopAndWait() async {
         await withCheckedContinuation { continuation in queue.close { continuation.resume() } }
     }
 }
@@ -96,7 +96,7 @@ package final class JobQueue: @unchecked Sendable {
     /// Signals that a job has arrived or the queue has been closed.
     private let arrived = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     /// Signals that no job is waiting or running any more, or that a thread has exited.
-    private let settled = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    private let becameIdle = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
     private var jobs: [@Sendable () -> Void] = []
     private var head = 0
     private var running = 0
@@ -109,15 +109,15 @@ package final class JobQueue: @unchecked Sendable {
     package init() {
         pthread_mutex_init(mutex, nil)
         pthread_cond_init(arrived, nil)
-        pthread_cond_init(settled, nil)
+        pthread_cond_init(becameIdle, nil)
     }
 
     /// The threads retain the queue, so all of them have already exited.
     deinit {
-        pthread_cond_destroy(settled)
+        pthread_cond_destroy(becameIdle)
         pthread_cond_destroy(arrived)
         pthread_mutex_destroy(mutex)
-        settled.deallocate()
+        becameIdle.deallocate()
         arrived.deallocate()
         mutex.deallocate()
     }
@@ -136,12 +136,12 @@ package final class JobQueue: @unchecked Sendable {
     func ended() {
         let waiting = locked {
             threads -= 1
-            pthread_cond_broadcast(settled)
+            pthread_cond_broadcast(becameIdle)
             guard threads == 0 else { return [] as [@Sendable () -> Void] }
             defer { atEnd = [] }
             return atEnd
         }
-        for tell in waiting { tell() }
+        for resume in waiting { resume() }
     }
 
     /// Runs jobs until the queue is closed and empty.
@@ -175,7 +175,7 @@ package final class JobQueue: @unchecked Sendable {
         locked {
             if hasRun { running -= 1 }
             while head == jobs.count {
-                if running == 0 { pthread_cond_broadcast(settled) }
+                if running == 0 { pthread_cond_broadcast(becameIdle) }
                 if isClosed { return nil }
                 pthread_cond_wait(arrived, mutex)
             }
@@ -206,9 +206,9 @@ package final class JobQueue: @unchecked Sendable {
         if isOver { end?() }
     }
 
-    func drain() { locked { while head < jobs.count || running > 0 { pthread_cond_wait(settled, mutex) } } }
+    func drain() { locked { while head < jobs.count || running > 0 { pthread_cond_wait(becameIdle, mutex) } } }
 
-    func waitForEnd() { locked { while threads > 0 { pthread_cond_wait(settled, mutex) } } }
+    func waitForEnd() { locked { while threads > 0 { pthread_cond_wait(becameIdle, mutex) } } }
 
     private func locked<Value>(_ body: () -> Value) -> Value {
         pthread_mutex_lock(mutex)

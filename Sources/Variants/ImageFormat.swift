@@ -62,7 +62,7 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CaseIterable, C
 
     /// All formats. Formats that can be decoded come first.
     public static let allCases: [ImageFormat] =
-        decodable + Catalogue.outputs.map { $0.format }.filter { !decodable.contains($0) }
+        decodable + Catalog.outputs.map { $0.format }.filter { !decodable.contains($0) }
 }
 
 extension ImageFormat {
@@ -89,19 +89,19 @@ extension ImageFormat {
     package var holdsAlpha: Bool { alpha != .none }
 
     /// The decoder for this format, or nil if the format cannot be decoded.
-    var decoder: (any OriginalDecoder.Type)? { Catalogue.decoders.first { $0.format == self } }
+    var decoder: (any OriginalDecoder.Type)? { Catalog.decoders.first { $0.format == self } }
 
     /// The encoder for this format, or nil if the format cannot be encoded.
-    var encoder: (any OutputEncoder.Type)? { Catalogue.outputs.first { $0.format == self } }
+    var encoder: (any OutputEncoder.Type)? { Catalog.outputs.first { $0.format == self } }
 
     /// The formats that can be decoded.
-    public static let decodable: [ImageFormat] = Catalogue.decoders.map { $0.format }
+    public static let decodable: [ImageFormat] = Catalog.decoders.map { $0.format }
 
     /// The formats that are decoded by default: all except JPEG XL and SVG.
     public static let decodedByDefault: [ImageFormat] =
-        Catalogue.decoders.filter { $0.isOnByDefault }.map { $0.format }
+        Catalog.decoders.filter { $0.isOnByDefault }.map { $0.format }
 
     /// The formats that are decoded only in render workers, unless the caller lists them explicitly.
     public static let decodedInWorkersOnly: Set<ImageFormat> =
-        Set(Catalogue.decoders.filter { $0.isForWorkersOnly }.map { $0.format })
+        Set(Catalog.decoders.filter { $0.isForWorkersOnly }.map { $0.format })
 }

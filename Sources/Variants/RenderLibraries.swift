@@ -19,7 +19,7 @@ package struct RenderLibraries: Sendable, Hashable {
 
     /// A placeholder for unknown libraries. Every format is assumed to work, and a render that fails reports the error.
     package static let unknown = RenderLibraries(
-        libvips: "unknown", libheif: nil, written: Set(Catalogue.outputs.map { $0.format }),
+        libvips: "unknown", libheif: nil, written: Set(Catalog.outputs.map { $0.format }),
         read: Set(ImageFormat.decodable), files: [])
 
     package init(
@@ -47,11 +47,11 @@ extension RenderLibraries {
         libvips = version.joined(separator: ".")
         libheif = hasHEIF ? heif.version.map { String(cString: $0) } : nil
         written = Set(
-            Catalogue.outputs.filter { output in
+            Catalog.outputs.filter { output in
                 output.saver.map { VipsLibrary.has($0) } != false && (output.format != .avif || heif.writes_av1 != 0)
             }.map { $0.format })
         read = Set(
-            Catalogue.decoders.filter { decoder in
+            Catalog.decoders.filter { decoder in
                 VipsLibrary.has(decoder.loader) && (decoder.format != .avif || heif.reads_av1 != 0)
                     && (decoder.format != .heif || heif.reads_hevc != 0)
             }.map { $0.format })
@@ -84,8 +84,8 @@ extension RenderLibraries {
     /// Returns a sentence for each output format that cannot be encoded and for each of `formats` that cannot be
     /// decoded. The sentence says how to fix the problem.
     package func missing(decoding formats: Set<ImageFormat>) -> [String] {
-        Catalogue.outputs.filter { !written.contains($0.format) }.map { Self.sentence("write", $0.format, $0.packages) }
-            + Catalogue.decoders.filter { formats.contains($0.format) && !read.contains($0.format) }.map {
+        Catalog.outputs.filter { !written.contains($0.format) }.map { Self.sentence("write", $0.format, $0.packages) }
+            + Catalog.decoders.filter { formats.contains($0.format) && !read.contains($0.format) }.map {
                 Self.sentence("read", $0.format, $0.packages)
             }
     }

@@ -94,7 +94,7 @@ extension RenderLight {
     /// docs/benchmarks.md lists the scores of other fractions.
     ///
     /// Returns two fractions, for a photograph and for a drawing, if `isDrawn` is nil. The decoded rows then decide
-    /// (`CalmRows`).
+    /// (`DrawingDetector`).
     func linearShares(isDrawn: Bool?) -> [Double] {
         switch self {
         case .auto: isDrawn.map { [$0 ? 0.125 : 0.9375] } ?? [0.9375, 0.125]

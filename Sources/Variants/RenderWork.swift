@@ -82,13 +82,13 @@ struct RenderCosts: Sendable {
     static let long = 250.0
     /// The minimum CPU time, in milliseconds, of a render that is used to correct an estimate. Much of the cost of a
     /// shorter render is not proportional to its pixels.
-    private static let telling = 20.0
+    private static let minCorrectingTime = 20.0
     /// The largest correction factor. Larger ratios are outliers.
-    private static let mostCorrection = 8.0
+    private static let maxCorrection = 8.0
     private static let kindLimit = 512
     /// A render is treated as long after this many CPU milliseconds or this multiple of its estimate, whichever is
     /// greater. Ordinary thumbnails stay below it even with random variation.
-    private static let (patience, patienceFactor) = (100.0, 4.0)
+    private static let (minThreshold, thresholdFactor) = (100.0, 4.0)
 
     private var factors: [Int: Double] = [:]
 
@@ -107,9 +107,9 @@ struct RenderCosts: Sendable {
     func isLong(_ work: RenderWork) -> Bool { isLong(CollectionOfOne(work)) }
 
     /// Returns the seconds of CPU time after which a render is treated as long.
-    func patience(_ work: RenderWork) -> Double {
+    func longRenderThreshold(_ work: RenderWork) -> Double {
         let estimate = (work.decode + work.rest) * (factors[work.kind] ?? 1)
-        return min(Self.long, max(Self.patience, Self.patienceFactor * estimate)) / 1000
+        return min(Self.long, max(Self.minThreshold, Self.thresholdFactor * estimate)) / 1000
     }
 
     /// Corrects the estimates of renders of the same kind.
@@ -117,8 +117,8 @@ struct RenderCosts: Sendable {
     /// - Parameter milliseconds: the CPU time of a render that shared no decode.
     mutating func learn(_ work: RenderWork, milliseconds: Double) {
         let estimate = work.decode + work.rest
-        guard !work.isLong, max(estimate, milliseconds) >= Self.telling else { return }
-        let factor = min(max(milliseconds / estimate, 1 / Self.mostCorrection), Self.mostCorrection)
+        guard !work.isLong, max(estimate, milliseconds) >= Self.minCorrectingTime else { return }
+        let factor = min(max(milliseconds / estimate, 1 / Self.maxCorrection), Self.maxCorrection)
         if let known = factors[work.kind] {
             factors[work.kind] = (known + factor) / 2
         } else {

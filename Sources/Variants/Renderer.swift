@@ -108,7 +108,7 @@ struct Render {
         self.job = job
         self.pictures = pictures
         // Discard the balance that a failed render may have left.
-        _ = pictures.settle()
+        _ = pictures.takeBalance()
         self.original = ByteReader(original).withoutLeadingSpace.all
         context = RenderContext(
             light: job.light, isDrawn: job.isDrawn(ByteReader(self.original)), limits: job.limits, masks: job.masks,
@@ -116,24 +116,24 @@ struct Render {
     }
 
     func variant() throws(RenderError) -> RenderedVariant {
-        try mending { render throws(RenderError) in try render.variantOfBytes() }
+        try repairing { render throws(RenderError) in try render.variantOfBytes() }
     }
 
     func pixels() throws(RenderError) -> PixelBuffer {
-        try mending { render throws(RenderError) in try render.pixelsOfBytes() }
+        try repairing { render throws(RenderError) in try render.pixelsOfBytes() }
     }
 
     /// Runs `body`. If the original cannot be decoded, runs `body` again with repaired bytes if a repair is possible,
     /// or otherwise with the available part if `limits.acceptsDamaged` is set.
-    private func mending<Value>(_ body: (Render) throws(RenderError) -> Value) throws(RenderError) -> Value {
+    private func repairing<Value>(_ body: (Render) throws(RenderError) -> Value) throws(RenderError) -> Value {
         do throws(RenderError) { return try body(self) } catch {
             guard error.code == .undecodable, let decoder = job.header.format.decoder else { throw error }
             var second = self
-            let mended = decoder.mended(original)
-            if let mended { second.original = mended.bytes } else { second.isDamaged = true }
-            guard mended != nil || decoder.readsDamaged && job.limits.acceptsDamaged else { throw error }
+            let repaired = decoder.repaired(original)
+            if let repaired { second.original = repaired.bytes } else { second.isDamaged = true }
+            guard repaired != nil || decoder.readsDamaged && job.limits.acceptsDamaged else { throw error }
             try context.control.check()
-            return try withExtendedLifetime(mended) { () throws(RenderError) in try body(second) }
+            return try withExtendedLifetime(repaired) { () throws(RenderError) in try body(second) }
         }
     }
 
@@ -162,7 +162,7 @@ struct Render {
                 decode: .seconds(opened - started), operations: .seconds(computed - opened),
                 encode: .seconds(ended - computed)),
             // The encoders of libvips run on their own threads, one at a time, so wall time approximates CPU time.
-            cpuTime: .seconds(max(0, computedCPU - startedCPU + pictures.settle() + ended - computed)))
+            cpuTime: .seconds(max(0, computedCPU - startedCPU + pictures.takeBalance() + ended - computed)))
         variant.libraries = RenderLibraries.loaded
         variant.isDamaged = isDamaged
         return variant
@@ -276,7 +276,7 @@ struct Render {
         context.windows.beginFrame()
         let picture = try applySteps(to: try picture(of: frames, index, plan))
         guard !job.output.format.holdsAlpha, picture.image.hasAlpha else { return picture }
-        let white = Colour(red: 255, green: 255, blue: 255)
+        let white = Color(red: 255, green: 255, blue: 255)
         return try picture.flattened(onto: picture.background ?? white)
     }
 
@@ -286,7 +286,7 @@ struct Render {
             try context.control.check()
             picture = try step.apply(to: picture, in: context)
         }
-        picture = try picture.settled(context)
+        picture = try picture.normalized(context)
         try context.checkEdge(picture.size)
         return picture
     }

@@ -61,20 +61,20 @@ extension SharedDecode {
     /// - Returns: nil if fewer than two renders can share a decode.
     init?(of plans: [RenderPlan], named name: String) {
         let plans = plans.filter { $0.reduction != nil }.sorted { ($0.area, $0.shrink) < ($1.area, $1.shrink) }
-        var taken: [RenderPlan] = []
+        var accepted: [RenderPlan] = []
         var pixels = 0
         for plan in plans {
             func isSame(_ other: RenderPlan) -> Bool {
                 (other.reduction, other.shrink, other.light) == (plan.reduction, plan.shrink, plan.light)
             }
-            if taken.contains(where: isSame) { continue }
+            if accepted.contains(where: isSame) { continue }
             pixels += plan.area
-            guard taken.count < Self.targetLimit, pixels <= Self.pixelLimit else { break }
-            taken.append(plan)
+            guard accepted.count < Self.targetLimit, pixels <= Self.pixelLimit else { break }
+            accepted.append(plan)
         }
-        let shrink = taken.map(\.shrink).min() ?? 1
+        let shrink = accepted.map(\.shrink).min() ?? 1
         self.init(
-            name: name, shrink: shrink, targets: taken.reversed().compactMap { Self.target($0, shrink) }, members: 0)
+            name: name, shrink: shrink, targets: accepted.reversed().compactMap { Self.target($0, shrink) }, members: 0)
         let members = plans.count { target(of: $0) != nil }
         guard members > 1 else { return nil }
         self.init(name: name, shrink: shrink, targets: targets, members: members)
@@ -103,7 +103,7 @@ extension SharedDecode {
         return largest
     }
 
-    /// Whether a target needs its own decode if much of the picture is clipped (`CutSquares`). Averages of up to four
+    /// Whether a target needs its own decode if much of the picture is clipped (`ClippingEstimate`). Averages of up to four
     /// pixels are close enough.
     static func isOwn(_ target: Target) -> Bool { target.box > 2 }
 

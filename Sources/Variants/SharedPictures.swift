@@ -28,7 +28,7 @@ final class SharedPictures: Sendable {
     }
 
     /// Returns the balance of the last render and resets it.
-    func settle() -> Double {
+    func takeBalance() -> Double {
         state.withLock { state in
             defer { state.balance = 0 }
             return state.balance
@@ -72,12 +72,12 @@ final class SharedPictures: Sendable {
         let parts = zip(direct, lights).flatMap { target, lights in
             lights.map { Reduction.Part(image, extent, box: target.box, to: target.size, linear: $0) }
         }
-        var (squares, rows) = (CutSquares(), CalmRows())
+        var (squares, rows) = (ClippingEstimate(), DrawingDetector())
         let looks = shared.targets.contains(where: SharedDecode.isOwn)
         let bands = image.bands
         let made = try Reduction.pixels(of: image, parts, control) { strip in
-            if looks { squares.look(at: strip, bands: bands) }
-            if isDrawn == nil { rows.look(at: strip, bands: bands) }
+            if looks { squares.examine(at: strip, bands: bands) }
+            if isDrawn == nil { rows.examine(at: strip, bands: bands) }
         }
         var pictures: [SharedDecode.Target: PixelStorage] = [:]
         var at = 0

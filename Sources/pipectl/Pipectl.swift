@@ -53,17 +53,17 @@ struct Pipectl: AsyncParsableCommand {
     static func main() {
         // Must be called first, before a second thread exists. A worker process does not parse commands.
         RenderWorker.runIfAsked()
-        if let refusal = Surroundings.refusal { fail(refusal) }
+        if let refusal = SystemRequirements.refusal { fail(refusal) }
         // If the reader of a pipe exits, the write must fail instead of terminating the process.
         signal(SIGPIPE, SIG_IGN)
         // The same applies to a file that exceeds the size limit (`ulimit -f`).
         signal(SIGXFSZ, SIG_IGN)
         // Checked before the first thread is started, because the thread would reserve an arena.
-        let tooSmall = Surroundings.refusalOfAddressSpace ?? Surroundings.refusalOfFiles
+        let tooSmall = SystemRequirements.refusalOfAddressSpace ?? SystemRequirements.refusalOfFiles
         let threadFailure = Interruption.arm()
         let arguments = Array(CommandLine.arguments.dropFirst())
         let doesManyThings = arguments.first == "batch" || arguments.first == "serve"
-        let refusal = tooSmall ?? (threadFailure == 0 ? nil : Surroundings.refusal(withoutThreads: threadFailure))
+        let refusal = tooSmall ?? (threadFailure == 0 ? nil : SystemRequirements.refusal(withoutThreads: threadFailure))
         // If no thread can be started, the cooperative pool would retry forever.
         MainThread.run(isAlone: !doesManyThings || refusal != nil) { await run(arguments, refusal) }
         fflush(nil)
@@ -155,9 +155,9 @@ final class Console: Sendable {
     static func write(_ bytes: [UInt8]) throws(FileError) { try own.write(bytes) }
 
     /// Writes a message to stderr, as a log line if `beginLog` was called.
-    func error(_ text: String, _ level: LogLine.Level = .warning) { tell(LogLine(level: level, message: text)) }
+    func error(_ text: String, _ level: LogLine.Level = .warning) { writeMessage(LogLine(level: level, message: text)) }
 
-    func tell(_ line: LogLine) {
+    func writeMessage(_ line: LogLine) {
         let format = log.withLock { $0 }
         let text = format.map { line.text($0, time: SystemClock.unix.seconds) } ?? line.message
         // The text may contain a message from an origin. Control characters must not reach the terminal.

@@ -37,7 +37,7 @@ extension CacheTierConformance {
             bench.expect(try await bench.records("http://a/").isEmpty, "records")
             bench.expect(try await bench.body(none) == nil, "original")
             bench.expect(try await bench.variant(none, of: none) == nil, "variant")
-            try await bench.store(.freshened(record("http://a/", [1])))
+            try await bench.store(.freshenedRecord(record("http://a/", [1])))
             bench.expect(try await bench.records("http://a/").isEmpty, "freshening stores no record")
             try await bench.store(.removedRecord(record("http://a/", [])))
             let purged = try await bench.tier.purge(EntrySelection(sources: ["http://a/"]))

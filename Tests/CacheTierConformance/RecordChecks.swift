@@ -49,7 +49,7 @@ extension CacheTierConformance {
                 try await bench.keep(original, body)
                 original.response.fields = [HeaderField("Age", "3"), HeaderField("X", "ü")]
                 original.response.responseTime = 99
-                try await bench.store(.freshened(original))
+                try await bench.store(.freshenedRecord(original))
                 bench.expect(try await bench.records(original.source) == [original], "the record")
                 bench.expect(try await bench.body(original.digest) == body, "the body")
             }

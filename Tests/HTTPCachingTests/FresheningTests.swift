@@ -74,12 +74,12 @@ struct FresheningTests {
         _ old: StoredResponse, by fields: KeyValuePairs<String, String>, after seconds: Double = 100,
         requestFields: [HeaderField]? = nil, configuration: CachingConfiguration = caching()
     ) -> StoredResponse {
-        Validation.freshened(
+        Validation.freshenedResponse(
             old, by: fields.map { HeaderField($0.key, $0.value) }, requestTime: epoch + seconds,
             responseTime: epoch + seconds, requestFields: requestFields, configuration: configuration)
     }
 
-    /// RFC 9111 §3.2, `Validation.freshened`: Each field of a 304 replaces all stored lines with its name.
+    /// RFC 9111 §3.2, `Validation.freshenedResponse`: Each field of a 304 replaces all stored lines with its name.
     @Test func `every field of a 304 replaces all stored lines of its name (RFC 9111 §3.2)`() {
         let old = stored(["ETag": "\"a\"", "X-Old": "1", "X-New": "a", "x-new": "b", "Content-Foo": "a"], date: nil)
         let new = freshened(old, by: ["Date": epochText, "X-NEW": "c", "x-new": "d", "Content-Foo": "b"])
@@ -106,20 +106,20 @@ struct FresheningTests {
         #expect(freshened(stored([:]), by: [name: "b"]).fields.first(name) == nil)
     }
 
-    /// RFC 9111 §3.2, `Validation.freshened`: A 304 replaces every other `Content-…` field.
+    /// RFC 9111 §3.2, `Validation.freshenedResponse`: A 304 replaces every other `Content-…` field.
     @Test(arguments: ["Content-Location", "Content-MD5", "Content-Language", "Set-Cookie"])
     func `other fields named Content are changed like the rest (RFC 9111 §3.2)`(name: String) {
         let new = freshened(stored([:]).with(name, "a"), by: [name: "b"])
         #expect(new.fields.values(of: name) == ["b"])
     }
 
-    /// RFC 9111 §3.2, §3.1, `Validation.freshened`: A 304 does not add or replace hop-by-hop fields.
+    /// RFC 9111 §3.2, §3.1, `Validation.freshenedResponse`: A 304 does not add or replace hop-by-hop fields.
     @Test func `fields of one connection do not come from a 304 (RFC 9111 §3.2, §3.1)`() {
         let new = freshened(stored(["X-Hop": "0"]), by: ["Connection": "X-Hop", "X-Hop": "1", "Keep-Alive": "5"])
         #expect(new.fields.map(\.name).sorted() == ["Date", "X-Hop"] && new.fields.first("x-hop") == "0")
     }
 
-    /// RFC 9111 §5.2.2.7, `Validation.freshened`: A shared cache removes the fields that a 304 names in `private`.
+    /// RFC 9111 §5.2.2.7, `Validation.freshenedResponse`: A shared cache removes the fields that a 304 names in `private`.
     @Test func `what a 304 makes private is dropped in a shared cache (RFC 9111 §5.2.2.7)`() {
         let old = stored(["A": "1", "B": "2"])
         let new = freshened(old, by: ["Cache-Control": "private=\"a\", max-age=9", "Date": epochText])
@@ -129,7 +129,7 @@ struct FresheningTests {
         #expect(own.fields.map(\.name) == ["A", "B", "Cache-Control", "Date"])
     }
 
-    /// RFC 9111 §4.3.4, `Validation.freshened`: A 304 resets the age.
+    /// RFC 9111 §4.3.4, `Validation.freshenedResponse`: A 304 resets the age.
     @Test func `the age restarts with a 304 (RFC 9111 §4.3.4)`() {
         let old = stored(["Cache-Control": "max-age=60", "Age": "50"])
         let date = HTTPDate.text(unixSeconds: Int(epoch) + 100)
@@ -137,20 +137,20 @@ struct FresheningTests {
         #expect(Freshness.remaining(of: new, now: epoch + 110) == 50)
         let aged = freshened(old, by: ["Date": date, "Age": "5"])
         #expect(Freshness.remaining(of: aged, now: epoch + 110) == 45)
-        var slow = Validation.freshened(old, by: [], requestTime: epoch + 90, responseTime: epoch + 100)
+        var slow = Validation.freshenedResponse(old, by: [], requestTime: epoch + 90, responseTime: epoch + 100)
         #expect(Age.current(of: slow, now: epoch + 100) == 10)
         slow.fields = []
         #expect(slow.requestTime == epoch + 90 && slow.responseTime == epoch + 100)
     }
 
-    /// RFC 9110 §6.6.1, `Validation.freshened`: For a 304 without `Date`, the time of arrival is used.
+    /// RFC 9110 §6.6.1, `Validation.freshenedResponse`: For a 304 without `Date`, the time of arrival is used.
     @Test func `a 304 without Date gets the time it arrived (RFC 9110 §6.6.1)`() {
         let new = freshened(stored(["Cache-Control": "max-age=60"]), by: [:], after: 500)
         #expect(Freshness.remaining(of: new, now: epoch + 510) == 50)
         #expect(new.fields.values(of: "date") == [HTTPDate.text(unixSeconds: Int(epoch) + 500)])
     }
 
-    /// RFC 9111 §4.1, §4.3.4, `Validation.freshened`: The selecting fields are updated from the request and the new
+    /// RFC 9111 §4.1, §4.3.4, `Validation.freshenedResponse`: The selecting fields are updated from the request and the new
     /// `Vary`.
     @Test func `the selecting fields follow the request and the Vary of the 304 (RFC 9111 §4.1, §4.3.4)`() {
         var old = stored(["Vary": "Foo"])

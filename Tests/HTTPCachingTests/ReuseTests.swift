@@ -61,7 +61,8 @@ struct ReuseTests {
             Reuse.decision(stored: response, now: epoch + age, policy: .protocol, directives: directives) == expected)
         #expect(Reuse.decision(stored: response, now: epoch + age, policy: .cacheElseLoad) == .stale)
         #expect(Freshness.remaining(of: response, now: epoch + age) <= 0)
-        let confirmed = Validation.freshened(response, by: [], requestTime: epoch + age, responseTime: epoch + age)
+        let confirmed = Validation.freshenedResponse(
+            response, by: [], requestTime: epoch + age, responseTime: epoch + age)
         #expect(!confirmed.isSoftPurged)
     }
 
@@ -83,7 +84,7 @@ struct ReuseTests {
         }
         #expect(Freshness.remaining(of: response, now: epoch) <= 0)
         #expect(Reuse.mayServeStale(response, after: .noResponse, now: epoch))
-        #expect(!Validation.freshened(response, by: [], requestTime: epoch, responseTime: epoch).isInDoubt)
+        #expect(!Validation.freshenedResponse(response, by: [], requestTime: epoch, responseTime: epoch).isInDoubt)
     }
 
     /// RFC 9111 §4.3.1, `Reuse.decision`: A stale response without a validator is fetched again.

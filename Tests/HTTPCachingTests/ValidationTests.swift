@@ -56,7 +56,7 @@ struct ValidationTests {
         #expect(Validation.conditionalFields(forAny: all, selected: 1) == [HeaderField("If-None-Match", "\"c\"")])
     }
 
-    /// Project rule, `Validation.mostTags`: At most sixteen tags are sent.
+    /// Project rule, `Validation.maxTags`: At most sixteen tags are sent.
     @Test func `no more than sixteen tags are sent`() throws {
         let all = (0..<40).map { stored(["ETag": "\"\($0)\""]) }
         let value = try #require(Validation.conditionalFields(forAny: all, selected: 39).first?.value)

@@ -36,7 +36,7 @@ struct VariationTests {
         #expect(!Variation.selects(stored(["Vary": vary]), requestFields: []))
     }
 
-    /// Project rule, `Variation.mostNames`: More than a hundred names are treated as `*`.
+    /// Project rule, `Variation.maxNames`: More than a hundred names are treated as `*`.
     @Test func `more than a hundred names never match`() {
         let names = (0..<100).map { "x\($0)" }
         #expect(Variation.names(in: [HeaderField("Vary", names.joined(separator: ","))])?.count == 100)

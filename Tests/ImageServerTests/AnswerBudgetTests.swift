@@ -11,7 +11,7 @@ import Testing
     private let budget = AnswerBudget(limit: 80_000_000)
 
     private func claim(_ account: AnswerBudget.Account? = nil) -> AnswerClaim {
-        AnswerClaim(account ?? AnswerBudget.Account(budget), leastBody: 4_096)
+        AnswerClaim(account ?? AnswerBudget.Account(budget), freeBodyBytes: 4_096)
     }
 
     private static func body(_ count: Int) -> ArraySlice<UInt8> { [UInt8](repeating: 1, count: count)[...] }
@@ -19,19 +19,19 @@ import Testing
     @Test func `one address has a quarter, and long bodies three quarters of it`() {
         let account = AnswerBudget.Account(budget)
         let claims = (0..<20).map { _ in claim(account) }
-        let long = claims[..<4].map { $0.holds(Self.body(5_000_000)) }
+        let long = claims[..<4].map { $0.reserve(Self.body(5_000_000)) }
         #expect(long == [true, true, true, false])
         // Pictures have what is left, up to a quarter of everything.
-        let short = claims[4...].map { $0.holds(Self.body(1_000_000)) }
+        let short = claims[4...].map { $0.reserve(Self.body(1_000_000)) }
         #expect(short.count { $0 } == 5 && budget.bytes == 20_000_000)
-        #expect(claim().holds(Self.body(5_000_000)), "another address has its own")
+        #expect(claim().reserve(Self.body(5_000_000)), "another address has its own")
     }
 
     @Test func `all addresses together have the limit, and give back what they held`() {
         var claims: [AnswerClaim] = []
         for _ in 0..<12 {
             let one = claim()
-            if one.holds(Self.body(14_000_000)) { claims.append(one) }
+            if one.reserve(Self.body(14_000_000)) { claims.append(one) }
         }
         #expect(claims.count == 4 && budget.bytes == 56_000_000 && budget.answers == 4)
         let refused = claim().admitted(
@@ -41,7 +41,7 @@ import Testing
             ServerResponse(status: 200, body: Self.body(14_000_000)), isHead: true, now: 0)
         #expect(head.status == 200)
         claims[0].release()
-        #expect(claim().holds(Self.body(14_000_000)))
+        #expect(claim().reserve(Self.body(14_000_000)))
         claims = []
         #expect(budget.bytes == 0 && budget.answers == 0)
     }
@@ -73,7 +73,7 @@ import Testing
 
     @Test func `a file with a name takes nothing, and is answered when the budget is used up`() throws {
         let full = (0..<5).map { _ in claim() }
-        for claim in full { _ = claim.holds(Self.body(14_000_000)) }
+        for claim in full { _ = claim.reserve(Self.body(14_000_000)) }
         let held = budget.bytes
         let name = "/tmp/answer-budget-\(getpid())"
         let file = try #require(SpooledBody(folder: "/tmp"))

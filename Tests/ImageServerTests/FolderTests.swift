@@ -308,13 +308,13 @@ import Variants
         for target in ["/page/folder.json", "/page/folder.json?folder=other:", "/page/folder.json?folder=%2Fetc"] {
             #expect(await bench.ask(target).status == 404, "\(target)")
         }
-        let catalogue = await bench.ask("/page/catalogue.json")
-        #expect(String(decoding: catalogue.body, as: UTF8.self).contains(#""folders":["photos"]"#))
+        let catalog = await bench.ask("/page/catalogue.json")
+        #expect(String(decoding: catalog.body, as: UTF8.self).contains(#""folders":["photos"]"#))
         for (client, host) in [("192.0.2.1", "127.0.0.1"), ("127.0.0.1", "rebound.test"), (nil, "127.0.0.1")] {
             let answer = await bench.ask(listing, client: client, host: host)
             #expect(answer.status == 403 && !String(decoding: answer.body, as: UTF8.self).contains("a.jpg"))
-            let catalogue = await bench.ask("/page/catalogue.json", client: client, host: host)
-            #expect(!String(decoding: catalogue.body, as: UTF8.self).contains("photos"))
+            let catalog = await bench.ask("/page/catalogue.json", client: client, host: host)
+            #expect(!String(decoding: catalog.body, as: UTF8.self).contains("photos"))
         }
         await bench.end()
     }

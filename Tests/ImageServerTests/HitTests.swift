@@ -21,19 +21,19 @@ import Variants
         private let scratch = ScratchFolder()
         var folder: String { scratch.path }
         private let clock: Clock
-        let answer: Answer
+        let answer: OriginContent
 
         /// The system's clock, set forward or back: transports go by the system's own.
         final class Clock: Sendable {
             let offset = Mutex(0.0)
             var now: Double { SystemClock.unix.seconds + offset.withLock { $0 } }
         }
-        final class Answer: Sendable {
+        final class OriginContent: Sendable {
             let fields = Mutex<[(String, String)]>([("Cache-Control", "max-age=60")])
             let picture = Mutex("night-tiny.jpg")
         }
         init(_ change: (inout ServerConfiguration, inout PipelineConfiguration) -> Void = { _, _ in }) throws {
-            let (clock, answer) = (Clock(), Answer())
+            let (clock, answer) = (Clock(), OriginContent())
             (self.clock, self.answer) = (clock, answer)
             origin = try LoopbackOrigin { _ in
                 var fields = answer.fields.withLock { $0 }

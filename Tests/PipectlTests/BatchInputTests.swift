@@ -40,15 +40,15 @@ import Testing
             ])
     }
 
-    private func leftOut(_ input: BatchInput) -> [String: LeftOut] {
-        var names: [String: LeftOut] = [:]
+    private func leftOut(_ input: BatchInput) -> [String: SkipReason] {
+        var names: [String: SkipReason] = [:]
         for case .leftOut(let source, let reason) in input { names[source] = reason }
         return names
     }
 
     @Test func `what lies beside pictures is left out with its reason, in folders and globs`() {
         let folder = ScratchFolder()
-        let beside: [String: LeftOut] = [
+        let beside: [String: SkipReason] = [
             ".a.jpg": .hidden, "._a.jpg": .hidden, ".\u{301}.jpg": .hidden, "@eaDir": .otherPrograms,
             "#recycle": .otherPrograms, "$Recycle.Bin": .otherPrograms, ".thumbnails": .otherPrograms,
             ".Trash-1000": .otherPrograms, "node_modules": .otherPrograms, "__MACOSX": .otherPrograms,

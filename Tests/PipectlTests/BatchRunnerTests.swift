@@ -31,7 +31,7 @@ import Testing
         #expect(lines.map { $0?["source"] } == names.map { .string($0) })
         #expect(folder.names("out").count == 36)
         #expect(folder.text("out/pic0.png") == "https://h/pic0.jpg|circle")
-        #expect(runner.renderer.log.state.withLock(\.mostRunning) <= 4)
+        #expect(runner.renderer.log.state.withLock(\.maxRunning) <= 4)
         #expect(runner.renderer.log.state.withLock(\.running) == 0)
     }
 
@@ -375,6 +375,6 @@ final class Counter: Sendable {
         let cause = BatchFailure(code: .workersUnavailable, message: "none")
         schedule.rendered(try #require(started.first), .failure(cause))
         #expect(name(of: schedule.next()) == "name 0" && name(of: schedule.next()) == "wait")
-        #expect(schedule.unable == cause)
+        #expect(schedule.blockingFailure == cause)
     }
 }

@@ -12,7 +12,7 @@ struct ScriptedRenderer: BatchRendering {
         struct State {
             var seen: [String] = []
             var running = 0
-            var mostRunning = 0
+            var maxRunning = 0
         }
         let state = Mutex(State())
     }
@@ -21,7 +21,7 @@ struct ScriptedRenderer: BatchRendering {
         log.state.withLock { state in
             state.seen.append(source.source + "|" + recipe)
             state.running += 1
-            state.mostRunning = max(state.mostRunning, state.running)
+            state.maxRunning = max(state.maxRunning, state.running)
         }
         // Lets others start and finish in another order.
         for _ in 0..<(source.source.utf8.count % 7) { await Task.yield() }

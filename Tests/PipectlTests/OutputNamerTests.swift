@@ -51,11 +51,11 @@ import Testing
         var namer = try namer("{stem}.{ext}")
         #expect(try namer.name(for: naming("a/cat.png")).wanted == nil)
         let other = try namer.name(for: naming("b/cat.png"))
-        #expect(other.wanted == "cat.jpg" && other.mendedTemplate == "{stem}-{index}.{ext}")
+        #expect(other.wanted == "cat.jpg" && other.disambiguatingTemplate == "{stem}-{index}.{ext}")
         let recipe = try namer.name(for: naming("a/cat.png", canonical: "circle", digest: "e"))
-        #expect(recipe.wanted == "cat.jpg" && recipe.mendedTemplate == "{stem}-{recipe}.{ext}")
+        #expect(recipe.wanted == "cat.jpg" && recipe.disambiguatingTemplate == "{stem}-{recipe}.{ext}")
         let own = try namer.name(for: naming("c/cat.png", name: "cat.jpg"))
-        #expect(own.wanted == "cat.jpg" && own.mendedTemplate == nil)
+        #expect(own.wanted == "cat.jpg" && own.disambiguatingTemplate == nil)
     }
 
     @Test func `equal bytes of one source under one name are one output`() throws {

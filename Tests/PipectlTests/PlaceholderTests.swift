@@ -5,9 +5,9 @@ import Variants
 
 /// Hashes and colors of a picture in `info`.
 struct PlaceholderTests {
-    private func picture(_ width: Int, _ height: Int, _ colour: (Int, Int) -> [UInt8]) -> PixelBuffer {
+    private func picture(_ width: Int, _ height: Int, _ color: (Int, Int) -> [UInt8]) -> PixelBuffer {
         var pixels: [UInt8] = []
-        for y in 0..<height { for x in 0..<width { pixels += colour(x, y) } }
+        for y in 0..<height { for x in 0..<width { pixels += color(x, y) } }
         return PixelBuffer(width: width, height: height, pixels: pixels)
     }
 
@@ -36,17 +36,17 @@ struct PlaceholderTests {
         let flag = picture(30, 10) { x, _ in
             x < 20 ? [250, 10, 10, 255] : x < 28 ? [10, 10, 250, 255] : [9, 240, 9, 255]
         }
-        let colours = Palette.colours(of: flag)
-        #expect(colours.first == "fa0a0a" && colours.contains("0a0afa") && colours.count <= 5, "\(colours)")
-        #expect(Palette.colours(of: picture(4, 4) { _, _ in [1, 2, 3, 255] }) == ["010203"])
-        #expect(Palette.colours(of: picture(4, 4) { _, _ in [1, 2, 3, 0] }) == [])
-        #expect(Palette.colours(of: picture(1, 1) { _, _ in [1, 2, 3, 255] }) == ["010203"])
+        let colors = Palette.colors(of: flag)
+        #expect(colors.first == "fa0a0a" && colors.contains("0a0afa") && colors.count <= 5, "\(colors)")
+        #expect(Palette.colors(of: picture(4, 4) { _, _ in [1, 2, 3, 255] }) == ["010203"])
+        #expect(Palette.colors(of: picture(4, 4) { _, _ in [1, 2, 3, 0] }) == [])
+        #expect(Palette.colors(of: picture(1, 1) { _, _ in [1, 2, 3, 255] }) == ["010203"])
     }
 
     @Test func `the BlurHash of a single color decodes to that color`() {
         let hash = BlurHash.hash(of: picture(8, 8) { _, _ in [255, 255, 255, 255] })
         #expect(hash.hasPrefix("L") && hash.count == 28)
-        #expect(BlurHash.averageColour(of: picture(8, 8) { _, _ in [16, 32, 64, 255] }) == "102040")
-        #expect(BlurHash.averageColour(of: picture(8, 8) { _, _ in [16, 32, 64, 0] }) == nil)
+        #expect(BlurHash.averageColor(of: picture(8, 8) { _, _ in [16, 32, 64, 255] }) == "102040")
+        #expect(BlurHash.averageColor(of: picture(8, 8) { _, _ in [16, 32, 64, 0] }) == nil)
     }
 }

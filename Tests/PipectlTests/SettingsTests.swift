@@ -80,7 +80,7 @@ import Variants
     func `what is no size is refused`(_ text: String) { #expect(SettingSize(text) == nil) }
 
     @Test func `names become variables of the environment`() {
-        let names = Dictionary(uniqueKeysWithValues: SettingCatalogue.all.map { ($0.key, $0.environmentName) })
+        let names = Dictionary(uniqueKeysWithValues: SettingCatalog.all.map { ($0.key, $0.environmentName) })
         #expect(names["allowPrivateAddresses"] == "PIPECTL_ALLOW_PRIVATE_ADDRESSES")
         #expect(names["fetch.perHost"] == "PIPECTL_FETCH_PER_HOST" && names["baseURLs"] == "PIPECTL_BASE_URLS")
         #expect(names["fetch.http2"] == "PIPECTL_FETCH_HTTP2")
@@ -152,7 +152,7 @@ import Variants
     }
 
     @Test func `every default fits its own kind`() {
-        for setting in SettingCatalogue.all { #expect(setting.kind.accept(setting.fallback) != nil, "\(setting.key)") }
+        for setting in SettingCatalog.all { #expect(setting.kind.accept(setting.fallback) != nil, "\(setting.key)") }
     }
 
     @Test func `private addresses are none, all or a list`() throws {
@@ -308,10 +308,10 @@ import Variants
         }
     }
 
-    @Test(arguments: SettingCatalogue.all.map(\.key)) func `a setting reaches the configuration, alone`(
+    @Test(arguments: SettingCatalog.all.map(\.key)) func `a setting reaches the configuration, alone`(
         key: String
     ) throws {
-        let setting = try SettingCatalogue.setting(key, .builtIn)
+        let setting = try SettingCatalog.setting(key, .builtIn)
         let text = try Self.value(setting)
         let given = try Settings(
             assignments: [key + "=" + text.replacing(":null", with: ":" + (Self.secrets[key] ?? "null"))])
@@ -324,7 +324,7 @@ import Variants
             let expected = isHidden ? .string("(secret)") : try #require(setting.kind.read(text))
             #expect(setting.value(set) == expected && setting.value(unset) != expected)
         }
-        for other in SettingCatalogue.all where other.key != key {
+        for other in SettingCatalog.all where other.key != key {
             if key == "memory.originals", other.key == "memory.records" { continue }
             #expect(other.value(set) == other.value(unset), "`\(key)` changes `\(other.key)`")
         }
@@ -332,9 +332,10 @@ import Variants
 
     @Test func `only the settings that say so have another default in commands besides serve`() throws {
         let (commands, serve) = (try Settings().configuration(), try Settings().configuration(serves: true))
-        for setting in SettingCatalogue.all {
+        for setting in SettingCatalog.all {
             #expect(
-                (setting.value(commands) != setting.value(serve)) == (setting.departure?.fill != nil), "\(setting.key)")
+                (setting.value(commands) != setting.value(serve)) == (setting.differingDefault?.fill != nil),
+                "\(setting.key)")
         }
     }
 

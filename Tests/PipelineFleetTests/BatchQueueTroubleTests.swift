@@ -110,7 +110,7 @@ import Testing
         // It is woken by batches that it knows, and looks for others.
         for isNew in [false, true] {
             var worker = worker
-            if !isNew { worker.lookSeconds = 3600 }
+            if !isNew { worker.pollSeconds = 3600 }
             let waiting = Task { [worker] in try await worker.next(count: 5, blockSeconds: 3600) }
             try await eventually { try await one.redis.info("blocked_clients") == "1" }
             let batch = isNew ? try await Batch(server: one.server) : two

@@ -10,7 +10,7 @@ import Testing
     final class Node: Sendable {
         private final class Record: Sendable {
             let events = Mutex<[PurgeEvent]>([])
-            let place = Mutex<PurgePlace?>(nil)
+            let position = Mutex<PurgePosition?>(nil)
         }
         private let record = Record()
         private let task: Task<Void, any Error>
@@ -21,8 +21,8 @@ import Testing
             task = Task { [reader, record] in
                 try await reader.run(from: start) { events in
                     record.events.withLock { $0 += events }
-                } advance: { place in
-                    record.place.withLock { $0 = place }
+                } advance: { position in
+                    record.position.withLock { $0 = position }
                 }
             }
         }
@@ -30,15 +30,15 @@ import Testing
         deinit { task.cancel() }
 
         var events: [PurgeEvent] { record.events.withLock { $0 } }
-        var place: PurgePlace? { record.place.withLock { $0 } }
+        var position: PurgePosition? { record.position.withLock { $0 } }
         var numbers: [Int] { events.compactMap { if case .purge(let number, _, _) = $0 { number } else { nil } } }
         var losses: [PurgeLoss] { events.compactMap { if case .lost(let loss) = $0 { loss } else { nil } } }
 
         /// Stops following and returns the place.
-        func stop() async throws -> PurgePlace {
+        func stop() async throws -> PurgePosition {
             task.cancel()
             try await task.value
-            return try #require(place)
+            return try #require(position)
         }
     }
 
@@ -55,7 +55,7 @@ import Testing
         stream.name = "tests:purges"
         #expect(try await stream.publish([], from: "b", on: connection) == 1)
         let node = try Node(server, stream: stream)
-        try await waitWhile { node.place == nil }
+        try await waitWhile { node.position == nil }
         let payload = (0...255).map { UInt8($0) }
         #expect(try await stream.publish(payload, from: "nœud", on: connection) == 2)
         #expect(try await stream.publish([], from: "b", on: connection) == 3)
@@ -65,13 +65,13 @@ import Testing
         ]
         #expect(node.events == expected)
         #expect(try await connection.reply(to: "EXISTS", "tests:purges", "tests:purges:number") == .integer(2))
-        try await waitWhile { node.place?.number != 3 }
+        try await waitWhile { node.position?.number != 3 }
     }
 
     @Test func `two publishers at once number without gaps`() async throws {
         let server = try RedisTestServer()
         let node = try Node(server)
-        try await waitWhile { node.place == nil }
+        try await waitWhile { node.position == nil }
         let numbers = try await withThrowingTaskGroup(of: [Int].self) { group in
             for _ in 0..<2 {
                 let connection = try server.connection()
@@ -111,8 +111,8 @@ import Testing
         let server = try RedisTestServer()
         let connection = try server.connection()
         let first = try Node(server)
-        try await waitWhile { first.place == nil }
-        let place = try await first.stop()
+        try await waitWhile { first.position == nil }
+        let position = try await first.stop()
         for _ in 0..<100 {
             // Adds entries like `publish`, in fewer round trips.
             let script =
@@ -121,28 +121,28 @@ import Testing
             try await connection.reply(
                 to: "EVAL", RedisWord(script), "2", "image-pipeline:purges", "image-pipeline:purges:number")
         }
-        let second = try Node(server, from: .place(place))
+        let second = try Node(server, from: .position(position))
         try await waitWhile { second.numbers.count < 100_000 }
         #expect(second.numbers == Array(1...100_000))
         #expect(second.losses.isEmpty)
-        try await waitWhile { second.place?.number != 100_000 }
+        try await waitWhile { second.position?.number != 100_000 }
     }
 
     @Test func `a node whose place was trimmed while it was away has lost purges`() async throws {
         let server = try RedisTestServer()
         let connection = try server.connection()
         let first = try Node(server)
-        try await waitWhile { first.place == nil }
+        try await waitWhile { first.position == nil }
         try await publish(connection)
-        try await waitWhile { first.place?.number != 1 }
-        let place = try await first.stop()
+        try await waitWhile { first.position?.number != 1 }
+        let position = try await first.stop()
         var small = stream
         small.limit = 100
         // Redis trims whole nodes of its tree, of 100 entries each.
         for _ in 0..<400 { _ = try await small.publish([1], from: "a", on: connection) }
-        let second = try Node(server, from: .place(place))
-        try await waitWhile { second.place?.number != 401 }
-        #expect(second.events == [.connected, .lost(.placeGone(1))])
+        let second = try Node(server, from: .position(position))
+        try await waitWhile { second.position?.number != 401 }
+        #expect(second.events == [.connected, .lost(.positionGone(1))])
         try await publish(connection)
         try await waitWhile { second.numbers != [402] }
     }
@@ -151,17 +151,17 @@ import Testing
         let server = try RedisTestServer()
         let connection = try server.connection()
         let node = try Node(server)
-        try await waitWhile { node.place == nil }
+        try await waitWhile { node.position == nil }
         for _ in 0..<3 { try await publish(connection) }
-        try await waitWhile { node.place?.number != 3 }
+        try await waitWhile { node.position?.number != 3 }
         try await connection.reply(to: "FLUSHALL")
-        try await waitWhile { node.place?.number != 0 }
-        #expect(node.losses == [.smallerNumber(0, place: 3)])
+        try await waitWhile { node.position?.number != 0 }
+        #expect(node.losses == [.smallerNumber(0, position: 3)])
         for _ in 0..<3 { try await publish(connection) }
-        try await waitWhile { node.place?.number != 3 }
+        try await waitWhile { node.position?.number != 3 }
         try await connection.reply(to: "FLUSHALL")
         for _ in 0..<5 { try await publish(connection) }
-        try await waitWhile { node.losses.count < 2 || node.place?.number != 5 }
+        try await waitWhile { node.losses.count < 2 || node.position?.number != 5 }
         #expect(node.losses.count == 2)
     }
 
@@ -169,21 +169,23 @@ import Testing
         let server = try RedisTestServer()
         let connection = try server.connection()
         let (one, away) = (try Node(server), try Node(server))
-        for node in [one, away] { try await waitWhile { node.place == nil } }
-        let place = try await away.stop()
+        for node in [one, away] { try await waitWhile { node.position == nil } }
+        let position = try await away.stop()
         try await publish(connection)
-        try await waitWhile { one.place?.number != 1 }
+        try await waitWhile { one.position?.number != 1 }
         // A replica without the purge has taken over.
         try await connection.reply(to: "DEL", "image-pipeline:purges", "image-pipeline:purges:number")
-        try await waitWhile { one.place?.number != 0 }
-        let (back, new) = (try Node(server, from: .place(place)), try Node(server))
-        for node in [back, new] { try await waitWhile { node.place == nil || node.place?.epoch == place.epoch } }
-        #expect(one.losses == [.smallerNumber(0, place: 1)] && back.losses == [.otherEpoch] && new.losses == [])
-        let places = try await [one.stop(), back.stop(), new.stop()]
-        #expect(Set(places.map(\.epoch)).count == 1 && places[0].epoch != place.epoch)
+        try await waitWhile { one.position?.number != 0 }
+        let (back, new) = (try Node(server, from: .position(position)), try Node(server))
+        for node in [back, new] {
+            try await waitWhile { node.position == nil || node.position?.epoch == position.epoch }
+        }
+        #expect(one.losses == [.smallerNumber(0, position: 1)] && back.losses == [.otherEpoch] && new.losses == [])
+        let positions = try await [one.stop(), back.stop(), new.stop()]
+        #expect(Set(positions.map(\.epoch)).count == 1 && positions[0].epoch != position.epoch)
         // A node that knows the new epoch has lost nothing since.
         try await publish(connection)
-        let again = try Node(server, from: .place(places[1]))
+        let again = try Node(server, from: .position(positions[1]))
         try await waitWhile { again.numbers != [1] }
         #expect(again.losses == [])
     }
@@ -194,10 +196,10 @@ import Testing
         try await publish(connection)
         var epochs: Set<String?> = []
         for _ in 0..<2 {
-            let node = try Node(server, from: .place(PurgePlace(number: 0, streamID: .start)))
-            try await waitWhile { node.place?.number != 1 }
+            let node = try Node(server, from: .position(PurgePosition(number: 0, streamID: .start)))
+            try await waitWhile { node.position?.number != 1 }
             #expect(node.losses == [] && node.numbers == [1])
-            epochs.insert(node.place?.epoch)
+            epochs.insert(node.position?.epoch)
         }
         #expect(epochs.count == 1 && !epochs.contains("") && !epochs.contains(nil))
     }
@@ -209,15 +211,15 @@ import Testing
             let server = try RedisTestServer()
             let connection = try server.connection()
             let first = try Node(server)
-            try await waitWhile { first.place == nil }
+            try await waitWhile { first.position == nil }
             for _ in 0..<3 { try await publish(connection) }
-            try await waitWhile { first.place?.number != 3 }
-            let place = try await first.stop()
+            try await waitWhile { first.position?.number != 3 }
+            let position = try await first.stop()
             try await connection.reply(to: "FLUSHALL")
             for _ in 0..<later { try await publish(connection) }
-            let second = try Node(server, from: .place(place))
-            try await waitWhile { second.place?.number != later }
-            #expect(second.losses == [later < 3 ? .smallerNumber(later, place: 3) : .placeGone(3)])
+            let second = try Node(server, from: .position(position))
+            try await waitWhile { second.position?.number != later }
+            #expect(second.losses == [later < 3 ? .smallerNumber(later, position: 3) : .positionGone(3)])
             #expect(second.numbers == [])
         }
     }
@@ -226,12 +228,12 @@ import Testing
         let server = try RedisTestServer()
         let connection = try server.connection()
         let node = try Node(server)
-        try await waitWhile { node.place == nil }
+        try await waitWhile { node.position == nil }
         for _ in 0..<3 { try await publish(connection) }
-        try await waitWhile { node.place?.number != 3 }
+        try await waitWhile { node.position?.number != 3 }
         try await connection.reply(to: "SET", "image-pipeline:purges:number", "1")
-        try await waitWhile { node.place?.number != 1 }
-        #expect(node.losses == [.smallerNumber(1, place: 3)])
+        try await waitWhile { node.position?.number != 1 }
+        #expect(node.losses == [.smallerNumber(1, position: 3)])
         #expect(try await publish(connection) == 2)
         try await waitWhile { node.numbers != [1, 2, 3, 2] }
         #expect(node.losses.count == 1)
@@ -241,10 +243,10 @@ import Testing
         let server = try RedisTestServer()
         let connection = try server.connection()
         let node = try Node(server)
-        try await waitWhile { node.place == nil }
+        try await waitWhile { node.position == nil }
         try await connection.reply(to: "XADD", "image-pipeline:purges", "*", "number", "x", "payload", "p")
         try await publish(connection)
-        try await waitWhile { node.place?.number != 1 }
+        try await waitWhile { node.position?.number != 1 }
         #expect(node.losses.count == 1)
         #expect(node.numbers == [1])
     }
@@ -253,9 +255,9 @@ import Testing
         let server = try RedisTestServer()
         let connection = try server.connection()
         try await publish(connection)
-        let node = try Node(server, from: .damagedPlace)
-        try await waitWhile { node.place == nil }
-        #expect(node.events == [.connected, .lost(.damagedPlace)])
+        let node = try Node(server, from: .damagedPosition)
+        try await waitWhile { node.position == nil }
+        #expect(node.events == [.connected, .lost(.damagedPosition)])
         try await publish(connection)
         try await waitWhile { node.numbers != [2] }
     }
@@ -263,7 +265,7 @@ import Testing
     @Test func `a lost connection is reported once and made again`() async throws {
         let server = try RedisTestServer()
         let node = try Node(server)
-        try await waitWhile { node.place == nil }
+        try await waitWhile { node.position == nil }
         server.stop()
         try await waitWhile { node.events.count < 2 }
         let restarted = try RedisTestServer(port: server.port)
@@ -285,14 +287,14 @@ import Testing
         let server = try RedisTestServer()
         let connection = try server.connection()
         for _ in 0..<3 { try await publish(connection) }
-        let place = PurgePlace(number: 0, streamID: .start)
+        let position = PurgePosition(number: 0, streamID: .start)
         let reader = PurgeReader(stream, try server.configuration())
-        let advanced = Mutex<[PurgePlace]>([])
+        let advanced = Mutex<[PurgePosition]>([])
         await #expect(throws: Refused.self) {
-            try await reader.run(from: .place(place)) { events in
+            try await reader.run(from: .position(position)) { events in
                 for case .purge(number: 2, payload: _, node: _) in events { throw Refused() }
-            } advance: { place in
-                advanced.withLock { $0.append(place) }
+            } advance: { position in
+                advanced.withLock { $0.append(position) }
             }
         }
         #expect(advanced.withLock { $0 } == [])

@@ -152,7 +152,7 @@ import Testing
         let port = try RefusingPort().port
         var configuration = RedisConnection.Configuration(try RedisURL("redis://:secret@127.0.0.1:\(port)"))
         configuration.firstBackoffSeconds = 10_000
-        configuration.mostBackoffSeconds = 10_000
+        configuration.maxBackoffSeconds = 10_000
         let connection = RedisConnection(configuration)
         let first = try await #require(throws: RedisError.self) { try await connection.reply(to: "PING") }
         #expect(first.code == .unreachable)

@@ -23,7 +23,7 @@ extension RedisTestServer {
         // Generous, since the machine may be busy; tests of deadlines choose their own.
         configuration.timeoutSeconds = 60
         configuration.firstBackoffSeconds = 0.01
-        configuration.mostBackoffSeconds = 0.05
+        configuration.maxBackoffSeconds = 0.05
         return configuration
     }
 

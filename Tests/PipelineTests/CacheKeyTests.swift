@@ -63,7 +63,7 @@ struct CacheKeyTests {
 
     @Test func `equal bytes at two URLs share their variants`() async throws {
         try await withCache { _ in
-            Answer(200, "Cache-Control: max-age=10").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=10").picture()
         } _: { bench in
             let first = try await bench.image()
             let second = try await bench.image { $0.source = .url("http://elsewhere.test/z") }

@@ -17,7 +17,7 @@ struct ExplanationTests {
 
     @Test func `of what is not stored, the plain request is shown and nothing is sent`() async throws {
         try await withCache { _ in
-            Answer(200, body: "never")
+            ScriptedResponse(200, body: "never")
         } _: { bench in
             let told = try await bench.pipeline.explain(asked("thumbnail:40") { $0.fields = [HeaderField("X", "y")] })
             #expect(told.decision == .fetch && told.stored.isEmpty && told.url == CachingBench.url)
@@ -33,7 +33,7 @@ struct ExplanationTests {
         async throws
     {
         try await withCache { _ in
-            Answer(200, "Cache-Control: public, max-age=100", "Age: 7", "ETag: \"a\"").picture()
+            ScriptedResponse(200, "Cache-Control: public, max-age=100", "Age: 7", "ETag: \"a\"").picture()
         } _: { bench in
             let response = try await bench.image()
             bench.clock.advance(20)
@@ -56,7 +56,7 @@ struct ExplanationTests {
 
     @Test func `a stale response shows the conditional request that is then sent`() async throws {
         try await withCache { _ in
-            Answer(
+            ScriptedResponse(
                 200, "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT", "Cache-Control: max-age=1", "ETag: \"a\"",
                 body: "x")
         } _: { bench in
@@ -72,7 +72,7 @@ struct ExplanationTests {
 
     @Test func `among several selections the reasons name the fields that differ`() async throws {
         try await withCache { request in
-            Answer(
+            ScriptedResponse(
                 200, "Vary: Accept-Language", "Cache-Control: max-age=100",
                 body: request.fields.first("accept-language") ?? "")
         } _: { bench in
@@ -91,7 +91,8 @@ struct ExplanationTests {
 
     @Test func `a heuristic lifetime names Last-Modified and Date, an evicted body is told`() async throws {
         try await withCache({ $0.memory.originals = 2_000 }) { bench in
-            Answer(200, "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT", body: String(repeating: "x", count: 4_000))
+            ScriptedResponse(
+                200, "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT", body: String(repeating: "x", count: 4_000))
         } _: { bench in
             _ = try await bench.get()
             let told = try await bench.pipeline.explain(asked())
@@ -103,7 +104,7 @@ struct ExplanationTests {
 
     @Test func `files and bytes are explained too, and bad sources are refused as requests are`() async throws {
         try await withCache { _ in
-            Answer()
+            ScriptedResponse()
         } _: { bench in
             let folder = CacheFolder()
             mkdir(folder.path, 0o700)

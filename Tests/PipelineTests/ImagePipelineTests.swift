@@ -197,7 +197,7 @@ struct ImagePipelineTests {
         let body = bytes(100, seed: 1)
         let entry = variant("a", of: digest([1]), body)
         #expect(throws: StoreError.self) {
-            try store.together { () throws(StoreError) in
+            try store.inOneTransaction { () throws(StoreError) in
                 _ = try store.storeVariant(entry, body: body, generation: 1)
             }
         }

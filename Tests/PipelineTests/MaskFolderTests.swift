@@ -11,7 +11,7 @@ struct MaskFolderTests {
         try await withCache {
             $0.rendering.masks = folder.path
         } origin: { _ in
-            Answer(200, "Cache-Control: max-age=10").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=10").picture()
         } _: { bench in
             let first = try await bench.image("thumbnail:40,mask:own")
             #expect(try await bench.image("thumbnail:40,mask:own").outcome == .memory)
@@ -45,7 +45,7 @@ struct MaskFolderTests {
             $0.rendering.masks = masks.path
             $0.rendering.overlays = overlays.path
         } origin: { _ in
-            Answer(200, "Cache-Control: max-age=10").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=10").picture()
         } _: { bench in
             let recipe = "thumbnail:40,overlay:own:scale=0.05:gravity=north-west,mask:own,png"
             let first = try await bench.image(recipe)

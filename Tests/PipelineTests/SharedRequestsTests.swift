@@ -39,7 +39,7 @@ private final class Flag: Sendable {
         try await withCache {
             $0.rendering.renderer = renderer
         } origin: { _ in
-            Answer(200, "Cache-Control: max-age=600").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=600").picture()
         } _: { bench in
             let variant = try await bench.image()
             let request = ImageRequest(.url(CachingBench.url), recipe: try Recipe("thumbnail:40"))
@@ -62,7 +62,7 @@ private final class Flag: Sendable {
         try await withCache {
             $0.maxConcurrentLookups = 1
         } origin: { _ in
-            Answer(404)
+            ScriptedResponse(404)
         } _: { bench in
             let pipeline = bench.pipeline
             for sourceID in [nil, "upload"] {
@@ -90,7 +90,7 @@ private final class Flag: Sendable {
         let door = Door()
         try await withCache { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=600").picture()
+            return ScriptedResponse(200, "Cache-Control: max-age=600").picture()
         } _: { bench in
             let tasks = ["a", "b", "c"].map { name in
                 Task {
@@ -115,7 +115,7 @@ private final class Flag: Sendable {
         try await withCache {
             $0.cacheFolder = folder.path
         } origin: { _ in
-            Answer(200, "Cache-Control: max-age=600").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=600").picture()
         } _: { bench in
             let (pipeline, recipe) = (bench.pipeline, try Recipe("thumbnail:20"))
             let path = Samples.original("night-tiny.jpg")

@@ -67,12 +67,12 @@ struct Expectation {
         return purged(last.body, since: last) == .no ? last.body : nil
     }
 
-    private enum Answer { case no, perhaps, surely }
+    private enum Certainty { case no, perhaps, surely }
 
     /// Whether a purge has removed the entry that `operation` stored, which was made from `original`.
-    private func purged(_ original: Int, since operation: Operation) -> Answer {
+    private func purged(_ original: Int, since operation: Operation) -> Certainty {
         let digest = Contents.digest(original)
-        var answer = Answer.no
+        var answer = Certainty.no
         for purge in purges {
             guard let end = purge.end else {
                 // Killed during the purge: it may have removed anything stored before its worker's next call.

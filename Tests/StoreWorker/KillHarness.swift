@@ -24,9 +24,9 @@ struct KillHarness {
     private var evicted = 0
     private var marks = 0
 
-    /// The output of a worker when it reaches the call in which it will be killed, one of its first `mostCalls`.
+    /// The output of a worker when it reaches the call in which it will be killed, one of its first `maxCalls`.
     static let mark = "now"
-    private static let mostCalls = 80
+    private static let maxCalls = 80
 
     /// Rounds in one folder before its index is overwritten or a new folder is used.
     private static let roundsPerEpoch = 6
@@ -61,7 +61,7 @@ struct KillHarness {
             let words =
                 [program, "work", folder, ledger] + [id, numbers.below(1 << 30), budget, dieAt].map(String.init)
             do {
-                let tellAt = 1 + numbers.below(Self.mostCalls)
+                let tellAt = 1 + numbers.below(Self.maxCalls)
                 workers.append(try HelperProgram(words + [log, String(tellAt)]))
             } catch {
                 problems.append("round \(rounds): \(error)")

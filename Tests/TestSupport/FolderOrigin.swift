@@ -37,13 +37,13 @@ public final class FolderOrigin: Sendable {
     /// Closes every connection and waits for all threads.
     public func stop() { origin.stop() }
 
-    private struct Answer {
+    private struct Response {
         var status: Int
         var fields: [(key: String, value: String)]
         var body: [UInt8] = []
     }
 
-    private static func answer(_ request: OriginRequest, root: String, maxAge: Int?) -> Answer {
+    private static func answer(_ request: OriginRequest, root: String, maxAge: Int?) -> Response {
         guard request.method == "GET" || request.method == "HEAD" else {
             return plain(405, "only GET and HEAD", [("Allow", "GET, HEAD")])
         }
@@ -62,10 +62,10 @@ public final class FolderOrigin: Sendable {
         let modified = OriginDate.text(status.st_mtim.tv_sec)
         var fields: [(key: String, value: String)] = [("ETag", tag), ("Last-Modified", modified)]
         if let maxAge { fields.append(("Cache-Control", "max-age=\(maxAge)")) }
-        if isUnchanged(request, tag: tag, modified: modified) { return Answer(status: 304, fields: fields) }
+        if isUnchanged(request, tag: tag, modified: modified) { return Response(status: 304, fields: fields) }
         guard let body = contents(descriptor, size: Int(status.st_size)) else { return plain(500, "cannot read it") }
         fields.append(("Content-Type", contentType(path)))
-        return Answer(status: 200, fields: fields, body: body)
+        return Response(status: 200, fields: fields, body: body)
     }
 
     /// Whether the request's conditions match. `If-None-Match` takes precedence if present (RFC 9110 §13.2.2). Dates
@@ -82,8 +82,8 @@ public final class FolderOrigin: Sendable {
 
     private static func plain(
         _ status: Int, _ text: String, _ fields: [(key: String, value: String)] = []
-    ) -> Answer {
-        Answer(status: status, fields: [("Content-Type", "text/plain")] + fields, body: Array((text + "\n").utf8))
+    ) -> Response {
+        Response(status: status, fields: [("Content-Type", "text/plain")] + fields, body: Array((text + "\n").utf8))
     }
 
     private static func contents(_ descriptor: Int32, size: Int) -> [UInt8]? {

@@ -5,7 +5,7 @@ import Synchronization
 /// The origin counts the requests for each path, so a response can depend on the number of previous requests.
 public final class HostileOrigin: Sendable {
     /// The misbehavior at the path `/` + name.
-    public enum Misbehaviour: String, CaseIterable, Sendable, CustomStringConvertible {
+    public enum Misbehavior: String, CaseIterable, Sendable, CustomStringConvertible {
         case slowHead, endlessFields, silentAfterConnect, closesAtOnce, closesInHead, resetsBeforeHead
         case slowBody, trickle, endlessChunks, endlessBody, endlessChunkExtension, endlessTrailers
         case hugeLength, gzipBomb, lengthTooLong, lengthTooShort, chunkCutOff, resetsInBody
@@ -42,13 +42,13 @@ public final class HostileOrigin: Sendable {
         self.counts = counts
         origin = try LoopbackOrigin { request in
             let name = String(request.path.dropFirst().prefix { $0 != "/" })
-            guard let misbehaviour = Misbehaviour(rawValue: name) else { return Self.whole(good) }
-            return Self.reply(misbehaviour, request, count: counts.next(name), good: good)
+            guard let misbehavior = Misbehavior(rawValue: name) else { return Self.whole(good) }
+            return Self.reply(misbehavior, request, count: counts.next(name), good: good)
         }
     }
 
     /// Returns the URL of a misbehavior.
-    public func url(_ misbehaviour: Misbehaviour) -> String { origin.url("/" + misbehaviour.rawValue) }
+    public func url(_ misbehavior: Misbehavior) -> String { origin.url("/" + misbehavior.rawValue) }
 
     /// Returns a URL at which the origin behaves correctly. Each name is a different source.
     public func goodURL(_ name: String) -> String { origin.url("/good-" + name) }
@@ -123,9 +123,9 @@ extension HostileOrigin {
     }
 
     private static func reply(
-        _ misbehaviour: Misbehaviour, _ request: OriginRequest, count: Int, good: [UInt8]
+        _ misbehavior: Misbehavior, _ request: OriginRequest, count: Int, good: [UInt8]
     ) -> OriginReply {
-        switch misbehaviour {
+        switch misbehavior {
         case .slowHead: .raw("H", then: [.slowly([0x54], milliseconds: 1000)])
         case .endlessFields: .raw(ok, then: [.endless(Array("X-More: and more\r\n".utf8))])
         case .silentAfterConnect: .hang

@@ -41,7 +41,7 @@ import Testing
     @Test func `no two formats recognise the same file`() throws {
         for file in HandmadeImages.all {
             let known = file.withUnsafeBytes { bytes in
-                Catalogue.decoders.filter { $0.recognises(ByteReader(bytes)) }.map { $0.format }
+                Catalog.decoders.filter { $0.recognizes(ByteReader(bytes)) }.map { $0.format }
             }
             #expect(try known == [ImageHeader.probe(file).format])
         }

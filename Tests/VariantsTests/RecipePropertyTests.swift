@@ -156,7 +156,7 @@ final class RecipeWriter {
         let writer = RecipeWriter(seed: 4)
         let steps = try (0..<2000).flatMap { _ in try Recipe(writer.step()).steps }
         let written = Set(steps.map { type(of: $0).token })
-        for operation in Catalogue.operations where !written.contains(operation.token) {
+        for operation in Catalog.operations where !written.contains(operation.token) {
             Issue.record("no recipe has \(operation.token): add it to RecipeWriter.step(), and raise its range")
         }
     }

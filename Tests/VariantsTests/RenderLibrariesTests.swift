@@ -42,8 +42,8 @@ import Testing
             ])
         let error = #expect(throws: RenderError.self) { try Self.without(.jxl).checkWrites(.jxl) }
         #expect(error?.code == .notAvailable && error?.message.contains("libjxl0.11") == true)
-        let entries = Catalogue.entries(with: Self.without(.jxl)).map(\.token)
-        #expect(!entries.contains("jxl") && entries.contains("auto") && entries.count == Catalogue.entries.count - 1)
+        let entries = Catalog.entries(with: Self.without(.jxl)).map(\.token)
+        #expect(!entries.contains("jxl") && entries.contains("auto") && entries.count == Catalog.entries.count - 1)
     }
 
     @Test func `the text says all of it`() throws {

@@ -10,7 +10,7 @@ enum RenderFixture {
         var bytes: [UInt8] = []
         for y in 0..<height { for x in 0..<width { bytes += pixel(x, y) } }
         return try Image(PixelStorage(bytes), width: width, height: height, bands: bands)
-            .labelled(bands < 3 ? "b-w" : "srgb")
+            .labeled(bands < 3 ? "b-w" : "srgb")
     }
 
     /// A smooth picture with some texture: its values differ everywhere.

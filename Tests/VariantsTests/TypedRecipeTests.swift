@@ -24,7 +24,7 @@ import Testing
             #expect(recipe.error == nil && recipe.description == parsed.description)
         }
         let outputs = OutputSpecification.Kind.allCases.map(\.rawValue)
-        #expect(typed == Set(Catalogue.operations.map { $0.token } + outputs))
+        #expect(typed == Set(Catalog.operations.map { $0.token } + outputs))
     }
 
     @Test(arguments: [
@@ -70,8 +70,8 @@ import Testing
         return ended(recipe, output)
     }
 
-    private static func number(_ colour: Colour) -> UInt32 {
-        UInt32(colour.red) << 16 | UInt32(colour.green) << 8 | UInt32(colour.blue)
+    private static func number(_ color: Color) -> UInt32 {
+        UInt32(color.red) << 16 | UInt32(color.green) << 8 | UInt32(color.blue)
     }
 
     private static func length(_ length: EdgeLength) -> Recipe.Length {
@@ -110,14 +110,14 @@ import Testing
         case let step as Sharpen: return recipe.sharpen(step.sigma)
         case let step as Pixelate: return recipe.pixelate(step.edge)
         case is Grayscale: return recipe.grayscale()
-        case let step as Tint: return recipe.tint(number(step.colour))
+        case let step as Tint: return recipe.tint(number(step.color))
         case let step as Brightness: return recipe.brightness(step.factor)
         case let step as Contrast: return recipe.contrast(step.factor)
         case let step as Saturation: return recipe.saturation(step.factor)
-        case let step as Background: return recipe.background(number(step.colour), alpha: step.colour.alpha)
+        case let step as Background: return recipe.background(number(step.color), alpha: step.color.alpha)
         case let step as Extend:
             return recipe.extend(step.margins[0], step.margins[1], step.margins[2], step.margins[3])
-        case let step as Border: return recipe.border(step.width, number(step.colour))
+        case let step as Border: return recipe.border(step.width, number(step.color))
         case let step as Overlay:
             let size: Recipe.OverlaySize =
                 switch step.size {

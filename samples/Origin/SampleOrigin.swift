@@ -16,14 +16,14 @@ struct SampleOrigin {
             } else if folder == nil, !argument.hasPrefix("-") {
                 folder = argument
             } else {
-                leave(usage, code: 2)
+                fail(usage, code: 2)
             }
         }
-        guard let folder, let portFile = values["--port-file"], let log = values["--log"] else { leave(usage, code: 2) }
+        guard let folder, let portFile = values["--port-file"], let log = values["--log"] else { fail(usage, code: 2) }
         let maxAge = values["--max-age"].flatMap { Int($0) }
-        if let text = values["--max-age"], maxAge == nil { leave("--max-age: `\(text)` is not a number", code: 2) }
+        if let text = values["--max-age"], maxAge == nil { fail("--max-age: `\(text)` is not a number", code: 2) }
         let descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o644)
-        guard descriptor >= 0 else { leave("cannot write \(log): \(String(cString: strerror(errno)))", code: 8) }
+        guard descriptor >= 0 else { fail("cannot write \(log): \(String(cString: strerror(errno)))", code: 8) }
 
         // Block the signals before any thread starts, so that all threads inherit the mask and only `sigwait` sees
         // them.
@@ -43,7 +43,7 @@ struct SampleOrigin {
             sigwait(&signals, &signal)
             origin.stop()
         } catch {
-            leave("\(error)", code: 1)
+            fail("\(error)", code: 1)
         }
     }
 
@@ -54,10 +54,10 @@ struct SampleOrigin {
         let bytes = Array("\(port)\n".utf8)
         guard descriptor >= 0, write(descriptor, bytes, bytes.count) == bytes.count, close(descriptor) == 0,
             rename(temporary, path) == 0
-        else { leave("cannot write \(path): \(String(cString: strerror(errno)))", code: 8) }
+        else { fail("cannot write \(path): \(String(cString: strerror(errno)))", code: 8) }
     }
 
-    private static func leave(_ message: String, code: Int32) -> Never {
+    private static func fail(_ message: String, code: Int32) -> Never {
         let bytes = Array((message + "\n").utf8)
         _ = write(2, bytes, bytes.count)
         exit(code)

@@ -112,7 +112,7 @@ final class Work: Sendable {
 
 /// A persistent connection to a port of this machine.
 final class Connection {
-    struct Answer {
+    struct Response {
         var status: Int
         var length: Int
         var start: [UInt8]
@@ -133,7 +133,7 @@ final class Connection {
 
     deinit { close(socket) }
 
-    func get(_ path: String, fields: String = "") throws(ReplayError) -> Answer {
+    func get(_ path: String, fields: String = "") throws(ReplayError) -> Response {
         let request = Array("GET \(path) HTTP/1.1\r\nHost: \(host)\r\n\(fields)\r\n".utf8)
         guard send(socket, request, request.count, CInt(MSG_NOSIGNAL)) == request.count else {
             throw ReplayError("\(path): cannot send: \(String(cString: strerror(errno)))")
@@ -159,7 +159,7 @@ final class Connection {
         }
         if missing < 0 { throw ReplayError("\(path): \(-missing) bytes follow the body") }
         filled = 0
-        return Answer(status: status, length: length, start: start)
+        return Response(status: status, length: length, start: start)
     }
 
     private func headEnd() -> Int? {

@@ -48,7 +48,7 @@ struct DiskBench {
         for (at, measure) in ["put", "put-together"].enumerated() {
             let numbers = first + at * sample / 2..<first + (at + 1) * sample / 2
             let begun = cpu()
-            try put(numbers, in: store, together: measure == "put" ? 1 : 16)
+            try put(numbers, in: store, perTransaction: measure == "put" ? 1 : 16)
             report(name, entries, measure, (cpu() - begun) / Double(numbers.count), "us")
         }
         try hits(store)
@@ -65,7 +65,7 @@ struct DiskBench {
         let begun = cpu()
         // Use numbers that no other measurement has put.
         let first = 10 * entries
-        try put(first..<first + count, in: store, cost: 5_000, together: 16)
+        try put(first..<first + count, in: store, cost: 5_000, perTransaction: 16)
         report(name, entries, "put-when-full", (cpu() - begun) / Double(count), "us")
         store.close()
 
@@ -84,12 +84,12 @@ struct DiskBench {
     /// Puts all entries and measures the last `sample` of them.
     private func fill(_ store: DiskStoreProbe) throws {
         let half = sample / 2
-        try put(0..<entries - sample, in: store, together: 16)
+        try put(0..<entries - sample, in: store, perTransaction: 16)
         for (measure, numbers) in [
             ("put", entries - sample..<entries - half), ("put-together", entries - half..<entries),
         ] {
             let begun = (cpu(), wall())
-            try put(numbers, in: store, together: measure == "put" ? 1 : 16)
+            try put(numbers, in: store, perTransaction: measure == "put" ? 1 : 16)
             report(name, entries, measure, (cpu() - begun.0) / Double(numbers.count), "us")
             report(name, entries, measure + "-wall", (wall() - begun.1) / Double(numbers.count), "us")
         }
@@ -97,7 +97,7 @@ struct DiskBench {
 
     /// - Parameter count: how many entries share a transaction, as they do when stored after an answer.
     private func put(
-        _ numbers: Range<Int>, in store: DiskStoreProbe, cost: Double? = nil, together count: Int = 1
+        _ numbers: Range<Int>, in store: DiskStoreProbe, cost: Double? = nil, perTransaction count: Int = 1
     ) throws {
         let generation = try store.generationNow()
         for start in stride(from: numbers.lowerBound, to: numbers.upperBound, by: count) {
@@ -105,7 +105,7 @@ struct DiskBench {
             if count == 1 {
                 try put(start, in: store, cost, generation)
             } else {
-                try store.together { () throws(StoreError) in
+                try store.inOneTransaction { () throws(StoreError) in
                     for number in some { try put(number, in: store, cost, generation) }
                 }
             }

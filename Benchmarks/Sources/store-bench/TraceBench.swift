@@ -29,7 +29,7 @@ struct TraceBench {
         for usesCost in [false, true] {
             let measure = usesCost ? "cost" : "size"
             var disk: DiskStoreProbe? = try store("\(folder)/\(measure)", capacity)
-            let least = try leastCharge(of: try store("\(folder)/\(measure)-one", 1 << 40))
+            let least = try minCharge(of: try store("\(folder)/\(measure)-one", 1 << 40))
             report("trace-\(measure)", requests.count, "policy", policy(capacity, usesCost, least: 0), "%")
             report("trace-\(measure)", requests.count, "policy-charged", policy(capacity, usesCost, least: least), "%")
             if let disk { report("trace-\(measure)", requests.count, "disk", try replay(disk, usesCost), "%") }
@@ -45,7 +45,7 @@ struct TraceBench {
     }
 
     /// The bytes charged for an entry with an empty body.
-    private func leastCharge(of store: DiskStoreProbe) throws -> Int {
+    private func minCharge(of store: DiskStoreProbe) throws -> Int {
         try store.store(Workload.variant(0, length: 0), body: [], generation: 1)
         return try store.statistics().variants.bytes
     }

@@ -4,22 +4,22 @@ package import PipelineSupport
 /// The operators' secret: the `adminToken` setting. Requests carry it as `Authorization: Bearer` (RFC 6750 §2.1).
 package struct AdminToken: Sendable {
     /// The minimum length of a token, in bytes.
-    static let leastBytes = 16
+    static let minBytes = 16
 
     /// The token's digest. Digests are compared in constant time, regardless of the lengths of the tokens.
     private let digest: [UInt8]
 
     /// Checks and stores the token.
     ///
-    /// - Throws: if the string is shorter than `leastBytes`, contains characters other than visible ASCII, or begins
+    /// - Throws: if the string is shorter than `minBytes`, contains characters other than visible ASCII, or begins
     ///   with `replace-this`, as the placeholders in the shipped files do. No message contains the string.
     package init(_ text: String) throws(InvalidSetting) {
         guard !text.hasPrefix("replace-this") else {
             throw InvalidSetting("is a placeholder from the documentation; create a secret with `openssl rand -hex 32`")
         }
-        guard text.utf8.count >= Self.leastBytes, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+        guard text.utf8.count >= Self.minBytes, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw InvalidSetting(
-                "must have at least \(Self.leastBytes) characters of visible ASCII without spaces; "
+                "must have at least \(Self.minBytes) characters of visible ASCII without spaces; "
                     + "create one with `openssl rand -hex 32`")
         }
         digest = Self.digest(text)
@@ -41,7 +41,7 @@ package struct AdminToken: Sendable {
         guard let token else {
             throw Problem(
                 .adminOff,
-                "to enable this, set `adminToken` (in the settings file, or PIPECTL_ADMIN_TOKEN) to a secret of at least \(leastBytes) characters "
+                "to enable this, set `adminToken` (in the settings file, or PIPECTL_ADMIN_TOKEN) to a secret of at least \(minBytes) characters "
                     + "and restart the server")
         }
         guard token.isIn(fields) else {

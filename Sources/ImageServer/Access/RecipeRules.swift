@@ -86,7 +86,7 @@ public struct RecipeRules: Sendable {
 
     /// Returns the canonical name of an output (`jpeg` for `jpg`), or a step with arguments unchanged.
     private static func suffixName(_ step: Substring) -> Substring {
-        step.contains(":") ? step : Catalogue.listedName(ofStep: step).map { $0[...] } ?? step
+        step.contains(":") ? step : Catalog.listedName(ofStep: step).map { $0[...] } ?? step
     }
 
     private func checked(_ recipe: Recipe, text: String) throws(Problem) -> Recipe {
@@ -106,7 +106,7 @@ public struct RecipeRules: Sendable {
         }
         if let steps {
             for step in text.split(separator: ",") where !step.hasPrefix("@") {
-                guard let name = Catalogue.listedName(ofStep: step), steps.contains(name) else {
+                guard let name = Catalog.listedName(ofStep: step), steps.contains(name) else {
                     throw Problem(
                         .recipeNotAllowed,
                         "`\(step.prefix { $0 != ":" })` is not allowed on this server; the allowed steps (`recipes.steps`) are "

@@ -95,7 +95,7 @@ public struct SigningKey: Sendable {
     private let key: [UInt8]
 
     /// The minimum length of a key, in bytes.
-    public static let leastBytes = 16
+    public static let minBytes = 16
 
     /// Creates a key from its hexadecimal form.
     ///
@@ -110,9 +110,9 @@ public struct SigningKey: Sendable {
         guard let bytes = Self.bytes(hex) else {
             throw InvalidSetting("the key `\(id)` must be written in hexadecimal digits, two per byte")
         }
-        guard bytes.count >= Self.leastBytes else {
+        guard bytes.count >= Self.minBytes else {
             throw InvalidSetting(
-                "the key `\(id)` has \(bytes.count) bytes; the minimum is \(Self.leastBytes), and 32 are recommended "
+                "the key `\(id)` has \(bytes.count) bytes; the minimum is \(Self.minBytes), and 32 are recommended "
                     + "(`openssl rand -hex 32`)")
         }
         self.id = id

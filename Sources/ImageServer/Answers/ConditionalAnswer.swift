@@ -25,7 +25,7 @@ enum ConditionalAnswer {
         case .whole:
             return answer
         case .part(let part):
-            var partial = answer.cut(to: part)
+            var partial = answer.limited(to: part)
             partial.status = 206
             partial.fields = unframed(ByteRange.partFields(answer.fields, part: part, length: length))
             return partial

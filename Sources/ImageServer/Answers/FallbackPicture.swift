@@ -30,7 +30,7 @@ package struct FallbackPicture: Sendable {
 
     /// Whether the fallback picture is sent for this problem. This is true for 404 and 422, which concern the picture
     /// itself.
-    static func stands(for problem: Problem) -> Bool { [404, 422].contains(problem.kind.status) }
+    static func applies(to problem: Problem) -> Bool { [404, 422].contains(problem.kind.status) }
 
     /// Returns the request that renders the fallback picture in place of `asked`.
     func request(like asked: ImageRequest) -> ImageRequest {

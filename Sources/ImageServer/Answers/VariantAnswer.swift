@@ -10,7 +10,7 @@ enum VariantAnswer {
     ///   - image: The pipeline's result.
     ///   - varying: The request fields that the response depends on, for `Vary`.
     ///   - naming: Fields that name the source, including tags.
-    ///   - told: A `Cache-Control` that replaces the value derived from the original.
+    ///   - cacheControl: A `Cache-Control` that replaces the value derived from the original.
     ///   - isAtHand: Whether the original is bytes or a file on this machine. Such originals have no time to live.
     ///   - isOwnRoute: Whether the path belongs to the application. If the pipeline's caches may not store such a
     ///     response, it is `private`, because the fields of the client's request may not show that it is personal.
@@ -18,7 +18,8 @@ enum VariantAnswer {
     ///   - now: The current time, in Unix seconds.
     static func response(
         _ image: ImageResponse, varying: [String], naming: [HeaderField] = [], caching: CachingConfiguration,
-        told: String? = nil, isAtHand: Bool = false, isOwnRoute: Bool = false, expiry: Double? = nil, now: Double
+        cacheControl: String? = nil, isAtHand: Bool = false, isOwnRoute: Bool = false, expiry: Double? = nil,
+        now: Double
     ) -> ServerResponse {
         var cached = Self.handling(of: image, caching: caching, now: now)
         if isAtHand { cached.timeToLive = nil }
@@ -39,12 +40,14 @@ enum VariantAnswer {
         // Responses that shared caches may not store have no tags, whether the origin or the application forbids
         // storing.
         let isClosed = control.hasPrefix("no-store") || control.hasPrefix("private")
-        if let told, forbidsSharing(told) ? !control.hasPrefix("no-store") : image.isStorable && !isClosed {
-            control = told
+        if let cacheControl,
+            forbidsSharing(cacheControl) ? !control.hasPrefix("no-store") : image.isStorable && !isClosed
+        {
+            control = cacheControl
         }
         if isOwnRoute, !image.isStorable, !forbidsSharing(control) { control = "private, " + control }
         fields += [
-            HeaderField("Cache-Control", expiry.map { cut(control, to: $0 - now) } ?? control),
+            HeaderField("Cache-Control", expiry.map { limited(control, to: $0 - now) } ?? control),
             HeaderField("Accept-Ranges", "bytes"),
         ]
         if !varying.isEmpty { fields.append(HeaderField("Vary", varying.joined(separator: ", "))) }
@@ -68,7 +71,7 @@ enum VariantAnswer {
     }
 
     /// Returns a `Cache-Control` that allows no use of the response after `seconds`, fresh or stale.
-    static func cut(_ control: String, to seconds: Double) -> String {
+    static func limited(_ control: String, to seconds: Double) -> String {
         let most = Int(max(0, min(seconds, 2_147_483_648)).rounded(.down))
         return control.split(separator: ",").map { $0.trimmingSpace() }.compactMap { directive in
             let pair = directive.split(separator: "=")

@@ -27,7 +27,7 @@ extension Site {
         let isHead = request.method == .head
         let response: ServerResponse
         do throws(Problem) {
-            var asked = try ServerRequest(request, target: below(request.path ?? ""))
+            var asked = try ServerRequest(request, target: relativeTarget(request.path ?? ""))
             asked.client = client
             if wantsBody(of: asked) { asked.body = try await Self.bytes(of: body, limit: settings.maxBodyBytes) }
             response = await respond(to: asked)
@@ -98,7 +98,7 @@ private struct NoBody: AsyncSequence, AsyncIteratorProtocol {
 
 extension ServerRequest {
     /// Returns a target relative to the mount point, or nil if the target is outside of it.
-    static func below(_ mountPoint: String, _ target: String) -> String? {
+    static func relativeTarget(_ mountPoint: String, _ target: String) -> String? {
         if mountPoint.isEmpty { return target }
         guard target.hasPrefix(mountPoint) else { return nil }
         let below = target.dropFirst(mountPoint.count)

@@ -49,7 +49,7 @@ extension Site {
                 asked.negotiated = Negotiation.formats(accept: request.combined("accept"), among: settings.formats)
             }
             return try await answer(
-                asked, to: request, isNegotiated: isNegotiated, told: cacheControl, isOwnRoute: true
+                asked, to: request, isNegotiated: isNegotiated, cacheControl: cacheControl, isOwnRoute: true
             ) { image, _ in
                 settings.tags.fields(of: image.record)
             }

@@ -19,8 +19,8 @@ extension Site {
             guard let sample = PageSample.all.first(where: { $0.file == name }) else { throw Operation.nothing }
             answer = pageAnswer(
                 sample.bytes, type: sample.type, tag: sample.digest, control: "public, max-age=3600")
-        case .catalogue:
-            let text = await catalogueText(showsFolders: seesAll(request))
+        case .catalog:
+            let text = await catalogText(showsFolders: seesAll(request))
             answer = pageAnswer(
                 Array(text.utf8), type: "application/json", tag: sha256Hex(text), control: "no-cache")
         case .cache:

@@ -8,8 +8,8 @@ extension Site {
     /// Returns the recipe steps and the sample pictures as JSON.
     ///
     /// - Parameter showsFolders: Whether the client may see the names of folders.
-    func catalogueText(showsFolders: Bool) async -> String {
-        let entries = Catalogue.entries(with: await pipeline.libraries())
+    func catalogText(showsFolders: Bool) async -> String {
+        let entries = Catalog.entries(with: await pipeline.libraries())
         let names = await pipeline.pictureNames()
         var json = JSONText()
         json.add("version", PageFile.version)

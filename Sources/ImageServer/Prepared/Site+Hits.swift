@@ -64,7 +64,7 @@ extension Site {
     }
 
     func prepare(
-        _ image: ImageResponse, _ varying: [String], _ naming: [HeaderField], _ told: String?,
+        _ image: ImageResponse, _ varying: [String], _ naming: [HeaderField], _ cacheControl: String?,
         _ request: ServerRequest, _ grant: Signature.Grant
     ) {
         let (hit, caching, expiry) = (image.asMemoryHit, caching, grant.expiry)
@@ -72,7 +72,8 @@ extension Site {
             var hit = hit
             hit.outcome = ImageResponse.Outcome(tier)
             return VariantAnswer.response(
-                hit, varying: varying, naming: naming, caching: caching, told: told, expiry: expiry, now: now)
+                hit, varying: varying, naming: naming, caching: caching, cacheControl: cacheControl, expiry: expiry,
+                now: now)
         }
     }
 

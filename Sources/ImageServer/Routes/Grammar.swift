@@ -22,7 +22,7 @@ package protocol Grammar: Sendable {
 
 /// A request for a picture, parsed from its target.
 package struct RoutedRequest: Sendable {
-    package enum Answer: Sendable, Hashable {
+    package enum ResponseKind: Sendable, Hashable {
         /// A picture rendered with a recipe.
         case variant(recipe: String)
         /// The source as the origin sent it.
@@ -31,7 +31,7 @@ package struct RoutedRequest: Sendable {
         case info
     }
 
-    package var answer: Answer
+    package var answer: ResponseKind
     /// The source as the client wrote it: a URL, `name:path`, or a path relative to the default base.
     package var source: String
     /// The permission that the signature check granted.

@@ -20,7 +20,7 @@ extension ImageRoute: Grammar {
     ) throws(Problem) -> RoutedRequest {
         let grant = try signature.grant(target, now: now)
         let path = try OwnPath(target, hasRecipe: hasRecipe)
-        let answer: RoutedRequest.Answer =
+        let answer: RoutedRequest.ResponseKind =
             switch self {
             case .variant: .variant(recipe: path.recipe)
             case .original: .original

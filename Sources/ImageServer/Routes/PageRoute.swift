@@ -6,7 +6,7 @@ package enum PageRoute: Sendable, Hashable {
     case document
     case file(String)
     case sample(String)
-    case catalogue
+    case catalog
     case cache
     case folder
     case variant(key: String, original: String)
@@ -15,7 +15,7 @@ package enum PageRoute: Sendable, Hashable {
     init(_ segments: ArraySlice<Substring>) throws(Problem) {
         let parts = segments.map(String.init)
         switch (parts.first, parts.count) {
-        case ("catalogue.json", 1): self = .catalogue
+        case ("catalogue.json", 1): self = .catalog
         case ("cache.json", 1): self = .cache
         case ("folder.json", 1): self = .folder
         case ("samples", 2): self = .sample(parts[1])

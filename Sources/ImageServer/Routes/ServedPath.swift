@@ -13,7 +13,7 @@ package struct ServedPath: Sendable {
     /// - Returns: nil if the string is not such a path.
     /// - a `Problem` with status 400 if the server would refuse the path.
     package init?(_ text: String, mountPoint: String) throws(Problem) {
-        let target = RequestTarget(ServerRequest.below(mountPoint, text) ?? text)
+        let target = RequestTarget(ServerRequest.relativeTarget(mountPoint, text) ?? text)
         guard let route = target.name.flatMap({ ImageRoute(rawValue: String($0)) }), let path = SignedPath(target)
         else {
             return nil

@@ -12,7 +12,7 @@ extension ImagePipeline {
         _ finding: CacheFinding, _ admitted: AdmittedRequest, asks: Bool, isStored: Bool
     ) async throws(PipelineError) {
         if finding.isLocal {
-            let found = try await fetch.look(finding, admitted)
+            let found = try await fetch.inspect(finding, admitted)
             do throws(RenderError) {
                 let header = try found.header.get()
                 guard let recipe = admitted.request.recipe, !isStored else { return }

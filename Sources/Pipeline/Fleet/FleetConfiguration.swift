@@ -41,9 +41,9 @@ public struct FleetStatus: Sendable, Hashable {
     /// The number of purges that this machine has not published yet. The cache folder keeps them.
     public internal(set) var waiting = 0
     /// The number of purges that this machine has published.
-    public internal(set) var told = 0
+    public internal(set) var published = 0
     /// The number of purges from other machines that this machine has applied.
-    public internal(set) var heard = 0
+    public internal(set) var applied = 0
     /// The number of times that purges may have been missed. Each time, all records had to be validated again.
     public internal(set) var losses = 0
 }

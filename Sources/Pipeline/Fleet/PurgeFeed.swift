@@ -8,7 +8,7 @@ import Synchronization
 /// After each read of the stream, stored entries are served without validation for `FleetConfiguration.trustPeriod`.
 /// After that time, and while the server cannot be reached, this machine cannot know about purges by other machines, so
 /// it validates entries first.
-final class PurgeFeed: PurgeNews {
+final class PurgeFeed: PurgeUpdates {
     private struct State {
         var status = FleetStatus()
         var isAway = false
@@ -33,12 +33,12 @@ final class PurgeFeed: PurgeNews {
     /// Whether a request has already timed out waiting for purges to be applied, so that further requests do not wait.
     private let isLate = Atomic<Bool>(false)
     /// How long a request waits for purges to be applied, in seconds.
-    private static let patience = 1.0
+    private static let catchUpTimeout = 1.0
     private static let pollSeconds = 0.005
     /// The pause before a purge is retried after the folder failed, in seconds.
     private static let pauseSeconds = 0.25
     /// The name in the folder for the position in the stream.
-    private static let placeName = "fleet.place"
+    private static let positionName = "fleet.place"
 
     /// - Parameter authoritiesFile: the certificate authorities for `rediss://` servers, or nil to trust the
     ///   authorities of the system.
@@ -69,19 +69,19 @@ final class PurgeFeed: PurgeNews {
     /// Publishes a purge to the other machines.
     ///
     /// - Returns: whether the purge was published. If not, it will be published when the server can be reached.
-    func tell(_ purge: Purge) async -> Bool {
+    func publish(_ purge: Purge) async -> Bool {
         // If the server is unreachable, publishing would wait for a timeout.
-        if !state.withLock(\.isAway), await publish(purge) { return true }
+        if !state.withLock(\.isAway), await publishNow(purge) { return true }
         await waiting.add(purge)()
         return false
     }
 
     /// Publishes a purge in a separate task, so that the caller need not wait.
-    func tellLater(_ purge: Purge) {
+    func publishLater(_ purge: Purge) {
         let store = waiting.add(purge)
         Task {
             await store()
-            await tellWaiting()
+            await publishWaiting()
         }
     }
 
@@ -90,10 +90,10 @@ final class PurgeFeed: PurgeNews {
     func repeatOwn() { state.withLock { $0.repeatsOwn = true } }
 
     /// - Parameter isFirst: whether this is the first attempt. Only the failure of a first attempt is logged.
-    private func publish(_ purge: Purge, isFirst: Bool = true) async -> Bool {
+    private func publishNow(_ purge: Purge, isFirst: Bool = true) async -> Bool {
         do throws(RedisError) {
             for part in purge.parts { _ = try await stream.publish(part, from: node, on: connection) }
-            state.withLock { $0.status.told += 1 }
+            state.withLock { $0.status.published += 1 }
             return true
         } catch {
             // The purge is published again later. Applying it twice is harmless.
@@ -104,14 +104,14 @@ final class PurgeFeed: PurgeNews {
         }
     }
 
-    private func tellWaiting() async { await waiting.send { await publish($0, isFirst: false) } }
+    private func publishWaiting() async { await waiting.send { await publishNow($0, isFirst: false) } }
 
     // MARK: Following
 
     var isCurrent: Bool { SystemClock.bootNanoseconds < until.load(ordering: .acquiring) }
 
     func catchUp() async -> Bool {
-        let end = SystemClock.boot.seconds + Self.patience
+        let end = SystemClock.boot.seconds + Self.catchUpTimeout
         while !isCurrent {
             if Task.isCancelled || isLate.load(ordering: .relaxed) { return false }
             if SystemClock.boot.seconds > end {
@@ -134,13 +134,13 @@ final class PurgeFeed: PurgeNews {
         // Returns only when the task is cancelled.
         try? await reader.run(from: await Self.start(in: folder, waiting)) { [self] events in
             try await apply(events, purger)
-        } advance: { [self] place in
-            await store(place)
-        } confirm: { [self] since, place in
+        } advance: { [self] position in
+            await store(position)
+        } confirm: { [self] since, position in
             until.store(Self.nanoseconds(since + trustSeconds), ordering: .releasing)
             isLate.store(false, ordering: .relaxed)
-            state.withLock { $0.status.number = place.number }
-            await tellWaiting()
+            state.withLock { $0.status.number = position.number }
+            await publishWaiting()
         }
     }
 
@@ -149,20 +149,20 @@ final class PurgeFeed: PurgeNews {
     /// - Parameter waiting: receives the purges that an earlier process did not publish.
     static func start(in folder: DiskTier?, _ waiting: WaitingPurges? = nil) async -> PurgeStart {
         guard let folder else { return .new }
-        guard let (texts, holdsRecords) = try? await folder.texts() else { return .damagedPlace }
+        guard let (texts, holdsRecords) = try? await folder.texts() else { return .damagedPosition }
         waiting?.load(texts)
-        if let text = texts[placeName] { return PurgePlace(text).map { .place($0) } ?? .damagedPlace }
-        let former = await PurgePlaceFile(folder: folder.store.folder).read()
-        return former == .new && holdsRecords ? .damagedPlace : former
+        if let text = texts[positionName] { return PurgePosition(text).map { .position($0) } ?? .damagedPosition }
+        let former = await PurgePositionFile(folder: folder.store.folder).read()
+        return former == .new && holdsRecords ? .damagedPosition : former
     }
 
     /// Stores the position in the same index that the preceding purges have changed, so that the position is never
     /// ahead of them.
-    private func store(_ place: PurgePlace) async {
+    private func store(_ position: PurgePosition) async {
         guard let folder else { return }
         do throws(StoreError) {
-            try await folder.store(texts: [Self.placeName: place.description])
-            await PurgePlaceFile(folder: folder.store.folder).remove()
+            try await folder.store(texts: [Self.positionName: position.description])
+            await PurgePositionFile(folder: folder.store.folder).remove()
         } catch {
             warn(
                 "the position in the stream of purges cannot be stored, so some purges will be applied again after a restart: \(error)"
@@ -187,7 +187,7 @@ final class PurgeFeed: PurgeNews {
             switch event {
             case .purge(_, _, node) where !state.withLock(\.repeatsOwn): continue
             case .purge(let number, let payload, _):
-                state.withLock { $0.status.heard += 1 }
+                state.withLock { $0.status.applied += 1 }
                 let purge = Purge(payload)
                 if purge == nil { lost("purge \(number) was written by a different version of the program") }
                 if joined?.merge(purge ?? .unknown) == true { continue }
@@ -196,7 +196,9 @@ final class PurgeFeed: PurgeNews {
             case .lost(let loss):
                 try await carryOut()
                 lost("\(loss)")
-                try await untilTheFolderWorks { () async throws(StoreError) in try await purger.tiers.doubtAll() }
+                try await untilTheFolderWorks { () async throws(StoreError) in
+                    try await purger.tiers.markAllForValidation()
+                }
             case .connected:
                 // Purges that were missed while disconnected are applied first.
                 until.store(0, ordering: .releasing)
@@ -253,7 +255,7 @@ final class PurgeFeed: PurgeNews {
     /// Tries again to publish the waiting purges, then closes the connection.
     func close() async {
         while waiting.isSending { try? await Task.sleep(for: .seconds(Self.pollSeconds)) }
-        await tellWaiting()
+        await publishWaiting()
         let left = status.waiting
         if left > 0 {
             let advice = folder == nil ? "repeat them" : "the next process that uses this cache folder publishes them"

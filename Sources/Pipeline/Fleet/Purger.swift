@@ -17,9 +17,9 @@ struct Purger: Sendable {
         let carriedOut = await Result { () async throws(StoreError) in try await carryOut(purge) }
         if case .failure = carriedOut { feed?.repeatOwn() }
         // The purge is published even if the folder on this machine fails.
-        let isTold = await feed?.tell(purge) ?? true
+        let isPublished = await feed?.publish(purge) ?? true
         var result = try carriedOut.get()
-        if !isTold { result.unconfirmed.append(.fleet) }
+        if !isPublished { result.unconfirmed.append(.fleet) }
         return result
     }
 
@@ -31,7 +31,7 @@ struct Purger: Sendable {
             tiers.note(error)
             feed?.repeatOwn()
         }
-        feed?.tellLater(purge)
+        feed?.publishLater(purge)
     }
 
     /// Applies a purge on this machine.
@@ -46,7 +46,7 @@ struct Purger: Sendable {
     private func carryOutOnce(_ purge: Purge, _ isOwn: Bool) async throws(StoreError) -> PurgeResult {
         var result = PurgeResult()
         if purge.isUnknown {
-            try await tiers.doubtAll()
+            try await tiers.markAllForValidation()
             return result
         }
         let named = purge.selection

@@ -22,13 +22,13 @@ public final class ImageLoader: Sendable {
         var queue: LoaderQueue
         var loads: [LoaderQueue.Member: LoadTask] = [:]
         var next: LoaderQueue.Member = 0
-        /// Cancelled loads that shared their place with loads still in the queue, by place. Their work continues for as
+        /// Cancelled loads of requests that other loads still wait for, by request. Their work continues for as
         /// long as the other loads need it, because a load that has just begun may not have joined the work yet.
-        var left: [LoaderQueue.Member: [LoadTask]] = [:]
+        var cancelledLoads: [LoaderQueue.Member: [LoadTask]] = [:]
 
-        /// Removes and returns the cancelled loads from places that have ended.
-        mutating func unneeded() -> [LoadTask] {
-            queue.takeGone().flatMap { left.removeValue(forKey: $0) ?? [] }
+        /// Removes and returns the cancelled loads of requests that have ended.
+        mutating func takeUnneededLoads() -> [LoadTask] {
+            queue.takeEndedRequests().flatMap { cancelledLoads.removeValue(forKey: $0) ?? [] }
         }
     }
 
@@ -46,8 +46,8 @@ public final class ImageLoader: Sendable {
         for load in state.withLock({ $0.loads.values }) { load.cancel() }
     }
 
-    /// Returns a load that begins when the queue reaches it. Equal requests share one place in the queue. A request
-    /// that memory can answer takes no place. Requests with bytes are equal if they have the same `sourceID` or share
+    /// Returns a load that begins when the queue reaches it. Equal requests share one entry in the queue. A request
+    /// that memory can answer takes no entry. Requests with bytes are equal if they have the same `sourceID` or share
     /// one array.
     public func load(_ request: ImageRequest) -> LoadTask {
         if let ended = pipeline.loadFromMemory(request) { return ended }
@@ -88,7 +88,7 @@ public final class ImageLoader: Sendable {
         let (loads, unneeded) = state.withLock { state in
             state.queue.removeAll()
             defer { state.loads = [:] }
-            return (Array(state.loads.values), state.unneeded())
+            return (Array(state.loads.values), state.takeUnneededLoads())
         }
         for load in loads { load.cancel() }
         for load in unneeded { load.cancelWork() }
@@ -108,7 +108,7 @@ public final class ImageLoader: Sendable {
             let added = state.queue.add(member, key, isPrefetch: isPrefetch, priority: request.priority)
             state.loads[member] = load
             let superseded = added.superseded.compactMap { state.loads.removeValue(forKey: $0) }
-            return (load, added, superseded, state.unneeded())
+            return (load, added, superseded, state.takeUnneededLoads())
         }
         for old in unneeded { old.cancelWork() }
         for old in superseded {
@@ -130,13 +130,13 @@ public final class ImageLoader: Sendable {
 
     /// Removes a load that has ended.
     ///
-    /// - Returns: whether other loads share the place of the load, so that its work continues.
+    /// - Returns: whether other loads share the request of the load, so that its work continues.
     private func end(_ member: LoaderQueue.Member) -> Bool {
         let (isShared, unneeded) = state.withLock { state -> (Bool, [LoadTask]) in
             let load = state.loads.removeValue(forKey: member)
             guard let end = state.queue.end(member) else { return (false, []) }
-            if end.isShared, let load { state.left[end.place, default: []].append(load) }
-            return (end.isShared, state.unneeded())
+            if end.isShared, let load { state.cancelledLoads[end.request, default: []].append(load) }
+            return (end.isShared, state.takeUnneededLoads())
         }
         for load in unneeded { load.cancelWork() }
         beginNext()

@@ -34,15 +34,15 @@ struct LoadHistory: Sendable {
             (status.received, status.expected) = (received, expected)
             isProgressHeld = true
             if let lastProgress, lastProgress.duration(to: now) < Self.pause { return false }
-            tellProgress(at: now)
+            publishProgress(at: now)
         case .rendering:
             guard status.phase < .rendering else { return false }
-            tellProgress(at: now)
+            publishProgress(at: now)
             status.phase = .rendering
             hasRendered = true
         case .finished(let result):
             guard status.phase < .finished else { return false }
-            tellProgress(at: now)
+            publishProgress(at: now)
             status.phase = .finished
             status.result = result
         }
@@ -56,7 +56,7 @@ struct LoadHistory: Sendable {
         return true
     }
 
-    private mutating func tellProgress(at now: ContinuousClock.Instant) {
+    private mutating func publishProgress(at now: ContinuousClock.Instant) {
         guard isProgressHeld else { return }
         progress = (status.received, status.expected)
         progressCount += 1
@@ -65,7 +65,7 @@ struct LoadHistory: Sendable {
     }
 
     /// A reader's position in the history.
-    struct Place: Sendable {
+    struct Position: Sendable {
         private var hasCached = false
         private var hasFetching = false
         private var progressCount = 0

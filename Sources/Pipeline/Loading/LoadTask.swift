@@ -23,13 +23,13 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     /// The request, with its initial priority.
     public let request: ImageRequest
 
-    typealias Tell = @Sendable (LoadEvent) -> Void
-    typealias Work = @Sendable (ImageRequest, @escaping Tell) async throws(PipelineError) -> ImageResponse
+    typealias EventHandler = @Sendable (LoadEvent) -> Void
+    typealias Work = @Sendable (ImageRequest, @escaping EventHandler) async throws(PipelineError) -> ImageResponse
 
     private struct Waiter {
         let continuation: CheckedContinuation<Void, Never>
         /// The reader's position, or nil to wait for the end.
-        let place: LoadHistory.Place?
+        let position: LoadHistory.Position?
     }
 
     private struct State {
@@ -46,9 +46,9 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         var onEnd: (@Sendable () -> Bool)?
 
         /// Removes and returns the waiters that can be resumed.
-        mutating func due() -> [Waiter] {
+        mutating func takeDueWaiters() -> [Waiter] {
             let due = waiters.filter { _, waiter in
-                waiter.place?.isDue(in: history) ?? (history.status.result != nil)
+                waiter.position?.isDue(in: history) ?? (history.status.result != nil)
             }
             for id in due.keys { waiters[id] = nil }
             return Array(due.values)
@@ -85,7 +85,7 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
             while true {
                 if let result = state.withLock({ $0.history.status.result }) { return try result.get() }
                 guard await wait(at: nil) else {
-                    leave()
+                    cancelIfUnawaited()
                     // The load may have finished at the same moment.
                     if case .success(let response)? = state.withLock({ $0.history.status.result }) { return response }
                     throw .cancelled
@@ -132,7 +132,7 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         typealias Ended = (hasBegun: Bool, due: [Waiter], onEnd: (@Sendable () -> Bool)?)
         let ended = state.withLock { state -> Ended? in
             guard state.history.end(error, at: .now) else { return nil }
-            return (state.task != nil, state.due(), state.onEnd.take())
+            return (state.task != nil, state.takeDueWaiters(), state.onEnd.take())
         }
         guard let ended else { return false }
         for waiter in ended.due { waiter.continuation.resume() }
@@ -210,8 +210,8 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     private func take(_ event: LoadEvent) {
         let (due, onEnd) = state.withLock { state -> ([Waiter], (@Sendable () -> Bool)?) in
             guard state.history.take(event, at: .now) else { return ([], nil) }
-            guard case .finished = event else { return (state.due(), nil) }
-            return (state.due(), state.onEnd.take())
+            guard case .finished = event else { return (state.takeDueWaiters(), nil) }
+            return (state.takeDueWaiters(), state.onEnd.take())
         }
         for waiter in due { waiter.continuation.resume() }
         _ = onEnd?()
@@ -221,9 +221,9 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
 
     /// Waits until an event is available.
     ///
-    /// - Parameter place: the reader's position, or nil to wait for the end.
+    /// - Parameter position: the reader's position, or nil to wait for the end.
     /// - Returns: whether an event is available, or false if the calling task was cancelled.
-    private func wait(at place: LoadHistory.Place?) async -> Bool {
+    private func wait(at position: LoadHistory.Position?) async -> Bool {
         let id = state.withLock { state in
             state.nextWaiter += 1
             return state.nextWaiter
@@ -231,10 +231,10 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isDue = state.withLock { state in
-                    let isDue = place?.isDue(in: state.history) ?? (state.history.status.result != nil)
+                    let isDue = position?.isDue(in: state.history) ?? (state.history.status.result != nil)
                     // Checked while holding the lock, so that a later cancellation finds the waiter.
                     if isDue || Task.isCancelled { return true }
-                    state.waiters[id] = Waiter(continuation: continuation, place: place)
+                    state.waiters[id] = Waiter(continuation: continuation, position: position)
                     return false
                 }
                 if isDue { continuation.resume() }
@@ -246,30 +246,30 @@ public final class LoadTask: Sendable, Identifiable, Hashable {
     }
 
     /// Cancels the load if the task that was cancelled was the last one waiting for it.
-    private func leave() {
+    private func cancelIfUnawaited() {
         if state.withLock({ $0.waiters.isEmpty && $0.readers == 0 }) { cancel() }
     }
 
-    fileprivate func beginReading() -> LoadHistory.Place {
+    fileprivate func beginReading() -> LoadHistory.Position {
         state.withLock { $0.readers += 1 }
-        return LoadHistory.Place()
+        return LoadHistory.Position()
     }
 
     fileprivate func endReading(isCancelled: Bool) {
         state.withLock { $0.readers -= 1 }
-        if isCancelled { leave() }
+        if isCancelled { cancelIfUnawaited() }
     }
 
     /// Returns the reader's next event, or nil at the end or if the calling task was cancelled.
-    fileprivate func event(at place: inout LoadHistory.Place) async -> LoadEvent? {
-        while !place.isAtEnd {
-            let (event, now) = state.withLock { [place] state in
-                var now = place
+    fileprivate func event(at position: inout LoadHistory.Position) async -> LoadEvent? {
+        while !position.isAtEnd {
+            let (event, now) = state.withLock { [position] state in
+                var now = position
                 return (now.next(in: state.history), now)
             }
-            place = now
+            position = now
             if let event { return event }
-            guard await wait(at: place) else { return nil }
+            guard await wait(at: position) else { return nil }
         }
         return nil
     }
@@ -287,20 +287,20 @@ private struct LoadEvents: AsyncSequence, Sendable {
         /// Tells the load when the reader has stopped reading.
         private final class Reader {
             let task: LoadTask
-            var place: LoadHistory.Place
-            private var hasLeft = false
+            var position: LoadHistory.Position
+            private var hasStopped = false
 
             init(_ task: LoadTask) {
                 self.task = task
-                place = task.beginReading()
+                position = task.beginReading()
             }
 
-            func leave(isCancelled: Bool) {
-                if !hasLeft { task.endReading(isCancelled: isCancelled) }
-                hasLeft = true
+            func stopReading(isCancelled: Bool) {
+                if !hasStopped { task.endReading(isCancelled: isCancelled) }
+                hasStopped = true
             }
 
-            deinit { leave(isCancelled: Task.isCancelled) }
+            deinit { stopReading(isCancelled: Task.isCancelled) }
         }
 
         private let reader: Reader
@@ -309,8 +309,8 @@ private struct LoadEvents: AsyncSequence, Sendable {
 
         /// Returns the next event, or nil after `finished` or if the calling task is cancelled.
         mutating func next(isolation actor: isolated (any Actor)?) async -> LoadEvent? {
-            if let event = await reader.task.event(at: &reader.place) { return event }
-            reader.leave(isCancelled: Task.isCancelled)
+            if let event = await reader.task.event(at: &reader.position) { return event }
+            reader.stopReading(isCancelled: Task.isCancelled)
             return nil
         }
     }

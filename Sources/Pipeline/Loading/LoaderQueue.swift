@@ -41,9 +41,9 @@ struct LoaderQueue: Sendable {
     /// The number that identifies a load.
     typealias Member = UInt64
 
-    /// The place in the queue that all loads of the same request share.
-    private struct Place {
-        /// The number of the first load that used this place.
+    /// A request in the queue, and all loads that share it.
+    private struct QueuedRequest {
+        /// The number of the first load of this request.
         let id: Member
         let key: LoadKey
         var loads: Set<Member> = []
@@ -54,27 +54,28 @@ struct LoaderQueue: Sendable {
         var (first, last): (Member, Member)
         var isRunning = false
 
-        /// Whether the place has only prefetches.
+        /// Whether the request has only prefetches.
         var isPrefetch: Bool { loads.isEmpty }
         var isEmpty: Bool { loads.isEmpty && prefetches.isEmpty }
         var members: [Member] { loads.union(prefetches).sorted() }
     }
 
     /// The order in which places begin. The place with the smallest value begins first.
-    private struct Turn: Comparable, Sendable {
+    private struct Rank: Comparable, Sendable {
         let urgency: Int
         let isNewestFirst: Bool
-        let asked: Member
+        let requestNumber: Member
 
         static func < (left: Self, right: Self) -> Bool {
             if left.urgency != right.urgency { return left.urgency > right.urgency }
-            return left.isNewestFirst ? left.asked > right.asked : left.asked < right.asked
+            return left.isNewestFirst
+                ? left.requestNumber > right.requestNumber : left.requestNumber < right.requestNumber
         }
     }
 
     /// The result of adding a load.
-    struct Added: Sendable, Hashable {
-        /// Whether the place is already running, so that the load begins immediately.
+    struct AddResult: Sendable, Hashable {
+        /// Whether the request is already running, so that the load begins immediately.
         var beginsNow = false
         /// The loads that are superseded.
         var superseded: [Member] = []
@@ -82,20 +83,20 @@ struct LoaderQueue: Sendable {
 
     let configuration: LoaderConfiguration
     private(set) var statistics = LoaderStatistics()
-    private var places: [Member: Place] = [:]
+    private var requests: [Member: QueuedRequest] = [:]
     private var ids: [LoadKey: Member] = [:]
-    /// The place and priority of each load.
-    private var owners: [Member: (place: Member, priority: RequestPriority)] = [:]
-    /// Places that are waiting and have loads that are not prefetches.
-    private var waiting = IndexedHeap<Turn>()
-    /// Waiting and running places that have loads other than prefetches, ordered by their last request. Empty if
+    /// The request and priority of each load.
+    private var owners: [Member: (request: Member, priority: RequestPriority)] = [:]
+    /// Requests that are waiting and have loads that are not prefetches.
+    private var waiting = IndexedHeap<Rank>()
+    /// Waiting and running requests that have loads other than prefetches, ordered by their last request. Empty if
     /// `maxWaiting` is nil.
     private var (oldestWaiting, oldestRunning) = (IndexedHeap<Member>(), IndexedHeap<Member>())
     private var runningPrefetches = 0
-    /// Waiting places with only prefetches, in the order in which they were requested.
-    private var soon = IndexedHeap<Member>()
-    /// Places that have ended since the last call of `takeGone()`.
-    private var gone: [Member] = []
+    /// Waiting requests with only prefetches, in the order in which they were requested.
+    private var waitingPrefetches = IndexedHeap<Member>()
+    /// Requests that have ended since the last call of `takeEndedRequests()`.
+    private var endedRequests: [Member] = []
 
     init(_ configuration: LoaderConfiguration) { self.configuration = configuration }
 
@@ -111,21 +112,21 @@ struct LoaderQueue: Sendable {
     /// - Parameter member: a number larger than all earlier ones.
     mutating func add(
         _ member: Member, _ key: LoadKey, isPrefetch: Bool, priority: RequestPriority = .normal
-    ) -> Added {
+    ) -> AddResult {
         let id = ids[key] ?? member
         ids[key] = id
         owners[member] = (id, priority)
-        change(id, orAdd: Place(id: id, key: key, first: member, last: member)) { place in
+        change(id, orAdd: QueuedRequest(id: id, key: key, first: member, last: member)) { request in
             if isPrefetch {
-                place.prefetches.insert(member)
+                request.prefetches.insert(member)
             } else {
-                if place.isPrefetch { place.first = member }
-                place.last = member
-                place.loads.insert(member)
-                place.urgencies[priority.rawValue] += 1
+                if request.isPrefetch { request.first = member }
+                request.last = member
+                request.loads.insert(member)
+                request.urgencies[priority.rawValue] += 1
             }
         }
-        return Added(beginsNow: places[id]!.isRunning, superseded: isPrefetch ? [] : superseded(by: id))
+        return AddResult(beginsNow: requests[id]!.isRunning, superseded: isPrefetch ? [] : superseded(by: id))
     }
 
     /// Removes the loads that exceed `maxWaiting` and returns them: the oldest waiting loads first, then the oldest
@@ -135,12 +136,12 @@ struct LoaderQueue: Sendable {
         while let window = configuration.maxWaiting, waiting.count + oldestRunning.count > max(1, window) {
             let oldest = [oldestWaiting.first?.id, oldestRunning.first?.id].lazy.compactMap(\.self)
             guard let id = oldest.first(where: { $0 != new }) else { break }
-            ended += places[id]!.loads.sorted()
+            ended += requests[id]!.loads.sorted()
             statistics.superseded += 1
-            for member in places[id]!.loads { owners[member] = nil }
-            change(id) { place in
-                place.loads = []
-                place.urgencies = [0, 0, 0]
+            for member in requests[id]!.loads { owners[member] = nil }
+            change(id) { request in
+                request.loads = []
+                request.urgencies = [0, 0, 0]
             }
         }
         return ended
@@ -150,18 +151,18 @@ struct LoaderQueue: Sendable {
     mutating func setPriority(_ member: Member, _ priority: RequestPriority) {
         guard let (id, old) = owners[member] else { return }
         owners[member]!.priority = priority
-        change(id) { place in
-            if place.loads.contains(member) {
-                place.urgencies[old.rawValue] -= 1
+        change(id) { request in
+            if request.loads.contains(member) {
+                request.urgencies[old.rawValue] -= 1
             } else if priority > .low {
-                if place.isPrefetch { place.first = member }
-                place.last = max(place.last, member)
-                place.prefetches.remove(member)
-                place.loads.insert(member)
+                if request.isPrefetch { request.first = member }
+                request.last = max(request.last, member)
+                request.prefetches.remove(member)
+                request.loads.insert(member)
             } else {
                 return
             }
-            place.urgencies[priority.rawValue] += 1
+            request.urgencies[priority.rawValue] += 1
         }
     }
 
@@ -169,28 +170,28 @@ struct LoaderQueue: Sendable {
     ///
     /// - Returns: the place of the load and whether other loads share it, or nil if the load had no place.
     @discardableResult
-    mutating func end(_ member: Member) -> (place: Member, isShared: Bool)? {
+    mutating func end(_ member: Member) -> (request: Member, isShared: Bool)? {
         guard let (id, priority) = owners.removeValue(forKey: member) else { return nil }
-        change(id) { place in
-            if place.loads.remove(member) != nil { place.urgencies[priority.rawValue] -= 1 }
-            place.prefetches.remove(member)
+        change(id) { request in
+            if request.loads.remove(member) != nil { request.urgencies[priority.rawValue] -= 1 }
+            request.prefetches.remove(member)
         }
-        return (id, places[id] != nil)
+        return (id, requests[id] != nil)
     }
 
-    /// Removes and returns the places that have ended since the last call.
-    mutating func takeGone() -> [Member] {
-        defer { gone = [] }
-        return gone
+    /// Removes and returns the requests that have ended since the last call.
+    mutating func takeEndedRequests() -> [Member] {
+        defer { endedRequests = [] }
+        return endedRequests
     }
 
     /// Removes all loads.
     mutating func removeAll() {
         var empty = LoaderQueue(configuration)
         empty.statistics.isSuspended = statistics.isSuspended
-        empty.statistics.ended = statistics.ended + places.count
+        empty.statistics.ended = statistics.ended + requests.count
         empty.statistics.superseded = statistics.superseded
-        empty.gone = gone + places.keys
+        empty.endedRequests = endedRequests + requests.keys
         self = empty
     }
 
@@ -199,45 +200,46 @@ struct LoaderQueue: Sendable {
     /// Marks the next place in the queue as running and returns its loads. Returns nil if no load may begin.
     mutating func next() -> [Member]? {
         guard !statistics.isSuspended, statistics.running < max(1, configuration.maxConcurrentLoads),
-            let id = waiting.first?.id ?? (runningPrefetches < prefetchLimit ? soon.first?.id : nil)
+            let id = waiting.first?.id ?? (runningPrefetches < prefetchLimit ? waitingPrefetches.first?.id : nil)
         else { return nil }
         change(id) { $0.isRunning = true }
-        return places[id]!.members
+        return requests[id]!.members
     }
 
-    private mutating func change(_ id: Member, orAdd new: Place? = nil, _ change: (inout Place) -> Void) {
-        if let place = places[id] { count(place, -1) }
+    private mutating func change(_ id: Member, orAdd new: QueuedRequest? = nil, _ change: (inout QueuedRequest) -> Void)
+    {
+        if let request = requests[id] { count(request, -1) }
         // Removed from the dictionary, so that its sets are not copied.
-        guard var place = places.removeValue(forKey: id) ?? new else { return }
-        change(&place)
-        if place.isEmpty {
-            ids[place.key] = nil
-            gone.append(id)
+        guard var request = requests.removeValue(forKey: id) ?? new else { return }
+        change(&request)
+        if request.isEmpty {
+            ids[request.key] = nil
+            endedRequests.append(id)
             statistics.ended += 1
         } else {
-            places[id] = place
-            count(place, 1)
+            requests[id] = request
+            count(request, 1)
         }
-        let waits = !place.isEmpty && !place.isRunning
-        waiting[id] = waits && !place.isPrefetch ? turn(place) : nil
-        soon[id] = waits && place.isPrefetch ? id : nil
+        let waits = !request.isEmpty && !request.isRunning
+        waiting[id] = waits && !request.isPrefetch ? rank(request) : nil
+        waitingPrefetches[id] = waits && request.isPrefetch ? id : nil
         guard configuration.maxWaiting != nil else { return }
-        oldestWaiting[id] = waits && !place.isPrefetch ? place.last : nil
-        oldestRunning[id] = place.isRunning && !place.isPrefetch ? place.last : nil
+        oldestWaiting[id] = waits && !request.isPrefetch ? request.last : nil
+        oldestRunning[id] = request.isRunning && !request.isPrefetch ? request.last : nil
     }
 
-    private func turn(_ place: Place) -> Turn {
+    private func rank(_ request: QueuedRequest) -> Rank {
         let isNewestFirst = configuration.newestFirst
-        return Turn(
-            urgency: place.urgencies.lastIndex { $0 > 0 } ?? 0, isNewestFirst: isNewestFirst,
-            asked: isNewestFirst ? place.last : place.first)
+        return Rank(
+            urgency: request.urgencies.lastIndex { $0 > 0 } ?? 0, isNewestFirst: isNewestFirst,
+            requestNumber: isNewestFirst ? request.last : request.first)
     }
 
-    /// - Parameter by: 1 for a place's new state, −1 for its old state.
-    private mutating func count(_ place: Place, _ by: Int) {
-        if place.isRunning { statistics.running += by } else { statistics.waiting += by }
-        guard place.isPrefetch else { return }
+    /// - Parameter by: 1 for a request's new state, −1 for its old state.
+    private mutating func count(_ request: QueuedRequest, _ by: Int) {
+        if request.isRunning { statistics.running += by } else { statistics.waiting += by }
+        guard request.isPrefetch else { return }
         statistics.prefetches += by
-        if place.isRunning { runningPrefetches += by }
+        if request.isRunning { runningPrefetches += by }
     }
 }

@@ -18,7 +18,7 @@ package enum MachineMemory {
     }
 
     /// Whether the kernel can notify this process when memory is short.
-    package static var tellsPressure: Bool {
+    package static var reportsPressure: Bool {
         let file = MemoryPressure.opened(pressureFiles)
         if file >= 0 { close(file) }
         return file >= 0

@@ -10,7 +10,7 @@ enum RequestResult: String, CaseIterable, Sendable {
 }
 
 /// The properties of a response that the log and the metrics report.
-protocol ObservedAnswer: Sendable {
+protocol ObservedResponse: Sendable {
     var result: RequestResult { get }
     /// The key of the variant, or nil if the response is an original.
     var key: String? { get }
@@ -72,16 +72,16 @@ final class Observer: Sendable {
 
     /// Runs the stages of a request and observes its result.
     @inline(__always)
-    func request<Answer: ObservedAnswer>(
-        of source: ImageSource, _ body: () async throws(PipelineError) -> Answer
-    ) async throws(PipelineError) -> Answer {
+    func request<Response: ObservedResponse>(
+        of source: ImageSource, _ body: () async throws(PipelineError) -> Response
+    ) async throws(PipelineError) -> Response {
         guard isActive || logger.logLevel <= .debug else { return try await body() }
         return try await observedRequest(source, body)
     }
 
-    private func observedRequest<Answer: ObservedAnswer>(
-        _ source: ImageSource, _ body: () async throws(PipelineError) -> Answer
-    ) async throws(PipelineError) -> Answer {
+    private func observedRequest<Response: ObservedResponse>(
+        _ source: ImageSource, _ body: () async throws(PipelineError) -> Response
+    ) async throws(PipelineError) -> Response {
         let began = ContinuousClock.now
         let name = source.displayName
         let result = await traced("request", source: name) { await Result(of: body) }

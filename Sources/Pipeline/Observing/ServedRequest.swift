@@ -19,9 +19,9 @@ package struct ServedRequest: Sendable {
 
 extension Observer {
     /// Answers a request as part of the client's trace (`ImagePipeline.traced`).
-    func served<Answer: Sendable>(
-        _ request: ServedRequest, status: (Answer) -> Int, _ body: (_ traceID: String?) async -> Answer
-    ) async -> Answer {
+    func served<Response: Sendable>(
+        _ request: ServedRequest, status: (Response) -> Int, _ body: (_ traceID: String?) async -> Response
+    ) async -> Response {
         var context = InstrumentationContext.current ?? .topLevel
         guard let tracer else {
             guard let received = TraceContext(request.fields) else { return await body(nil) }

@@ -43,13 +43,13 @@ public struct RemoteConfiguration: Sendable, Hashable {
     public init(bucket: String) { self.bucket = bucket }
 
     /// Whether the bucket and the prefix are valid.
-    package var hasPlace: Bool {
+    package var hasLocation: Bool {
         let isPlain = prefix.utf8.allSatisfy { SourceURL.isUnreserved($0) || $0 == UInt8(ascii: "/") }
-        return isPlain && !bucket.isEmpty && (try? SourceURL(s3: place, isFolder: true)) != nil
+        return isPlain && !bucket.isEmpty && (try? SourceURL(s3: location, isFolder: true)) != nil
     }
 
     /// The URL of the entries, `s3://BUCKET/PREFIX/`.
-    package var place: String { "s3://\(bucket)/\(folder)" }
+    package var location: String { "s3://\(bucket)/\(folder)" }
 
     /// The prefix of keys, which is empty or ends in a slash.
     var folder: String { prefix.isEmpty || prefix.hasSuffix("/") ? prefix : prefix + "/" }

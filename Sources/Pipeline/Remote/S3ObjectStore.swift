@@ -7,12 +7,12 @@ import PipelineSupport
 struct S3ObjectStore: ObjectStore {
     private let transport: S3Transport
     /// The URL of the entries, `s3://BUCKET/PREFIX/`.
-    private let place: String
+    private let location: String
     private let prefix: String
 
     init(_ configuration: RemoteConfiguration, _ transport: S3Transport) {
         self.transport = transport
-        (place, prefix) = (configuration.place, configuration.folder)
+        (location, prefix) = (configuration.location, configuration.folder)
     }
 
     func get(_ key: String, isLong: Bool) async throws(StoreError) -> ObjectAnswer {
@@ -72,7 +72,7 @@ struct S3ObjectStore: ObjectStore {
         _ key: String, isFolder: Bool = false, _ body: (SourceURL) async throws(FetchError) -> Value
     ) async throws(StoreError) -> Value {
         let url: SourceURL?
-        do throws(SourceError) { url = try SourceURL(s3: place + key, isFolder: isFolder) } catch {
+        do throws(SourceError) { url = try SourceURL(s3: location + key, isFolder: isFolder) } catch {
             throw StoreError(.invalid, "the bucket of `remote.s3`: \(error.message)")
         }
         guard let url else {

@@ -134,7 +134,7 @@ extension ImagePipeline {
             let picture = try await pixels(for: small)
             if limits.acceptsDamaged { information.isDamaged = try await respond(to: small).isDamaged }
             information.colors = SourceInformation.Colors(
-                average: BlurHash.averageColour(of: picture), palette: Palette.colours(of: picture),
+                average: BlurHash.averageColor(of: picture), palette: Palette.colors(of: picture),
                 blurHash: BlurHash.hash(of: picture), thumbHash: Base64.text(ThumbHash.hash(of: picture)))
         } catch {
             if error.isCancellation { throw error }

@@ -53,7 +53,7 @@ final class Backlog: Sendable {
         _ work: () async throws(PipelineError) -> Value
     ) async throws(PipelineError) -> Value {
         try enter(priority, origin, network)
-        defer { leave(origin, network) }
+        defer { release(origin, network) }
         return try await work()
     }
 
@@ -90,7 +90,7 @@ final class Backlog: Sendable {
         }
     }
 
-    private func leave(_ origin: String?, _ network: String?) {
+    private func release(_ origin: String?, _ network: String?) {
         let now = ContinuousClock.now
         state.withLock { state in
             if let last = state.lastEnd {

@@ -11,11 +11,11 @@ package typealias WorkReport = @Sendable (_ done: Int, _ expected: Int?) -> Void
 /// A caller first looks up the value. Then it joins the work for its key, or starts it. The work begins with another
 /// look-up, because earlier work may have finished after the caller's look-up.
 package final class SharedWork<Value: Sendable, Failure: CancellableError>: Sendable {
-    private typealias Answer = Result<Value, Failure>
+    private typealias Outcome = Result<Value, Failure>
 
     private struct Waiter {
         /// Resumed with nil if the caller must try again.
-        let continuation: CheckedContinuation<Answer?, Never>
+        let continuation: CheckedContinuation<Outcome?, Never>
         let priority: TaskPriority
         let onReport: WorkReport?
     }
@@ -121,13 +121,13 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
     private func answer(
         _ key: ByteString, priority: TaskPriority, finishWhenAbandoned: Bool, _ onReport: WorkReport?,
         work: @escaping @Sendable () async throws(Failure) -> Value
-    ) async -> (Answer?, isCoalesced: Bool) {
+    ) async -> (Outcome?, isCoalesced: Bool) {
         let waiter = state.withLock { state in
             state.next += 1
             return state.next
         }
         let joined = Mutex(false)
-        let answer: Answer? = await withTaskCancellationHandler {
+        let answer: Outcome? = await withTaskCancellationHandler {
             await withTaskPriorityEscalationHandler {
                 await withCheckedContinuation { continuation in
                     let isFollower = join(
@@ -140,7 +140,7 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
                 raise(key, waiter: waiter, to: priority)
             }
         } onCancel: {
-            leave(key, waiter: waiter)
+            removeWaiter(key, waiter: waiter)
         }
         return (answer, joined.withLock { $0 })
     }
@@ -205,7 +205,7 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         task?.escalatePriority(to: priority)
     }
 
-    private func leave(_ key: ByteString, waiter: UInt64) {
+    private func removeWaiter(_ key: ByteString, waiter: UInt64) {
         typealias Left = (Waiter?, Task<Void, Never>?, [CheckedContinuation<Void, Never>])
         let (entry, task, drains) = state.withLock { state -> Left in
             // Without such a waiter, the result is already being delivered, or the waiter is not registered yet.
@@ -221,7 +221,7 @@ package final class SharedWork<Value: Sendable, Failure: CancellableError>: Send
         entry?.continuation.resume(returning: .failure(.cancelled))
     }
 
-    private func finish(_ key: ByteString, id: UInt64, with answer: Answer) {
+    private func finish(_ key: ByteString, id: UInt64, with answer: Outcome) {
         typealias Ended = (Work?, [CheckedContinuation<Void, Never>])
         let (work, drains) = state.withLock { state -> Ended in
             guard let work = state.works[key], work.id == id else { return (nil, []) }

@@ -51,7 +51,7 @@ extension SourceSelection {
                     .malformed, text,
                     "contains more than a host; give only the host, which covers every scheme and port")
             }
-            self.init(normalisedHost: url.host)
+            self.init(normalizedHost: url.host)
         } catch {
             throw PipelineError(.invalidSource, error.description, cause: error)
         }
@@ -80,13 +80,13 @@ struct AdmitStage: Sendable {
     let isShutDown: @Sendable () -> Bool
 
     func callAsFunction(
-        _ request: ImageRequest, telling tell: LoadTask.Tell? = nil
+        _ request: ImageRequest, onEvent: LoadTask.EventHandler? = nil
     ) async throws(PipelineError) -> AdmittedRequest {
-        AdmittedRequest(try await parts(of: request, tell))
+        AdmittedRequest(try await parts(of: request, onEvent))
     }
 
     private func parts(
-        of request: ImageRequest, _ tell: LoadTask.Tell? = nil
+        of request: ImageRequest, _ onEvent: LoadTask.EventHandler? = nil
     ) async throws(PipelineError) -> AdmittedRequest.Parts {
         try checkIsOpen(request)
         var given: BytesTransport?
@@ -94,7 +94,7 @@ struct AdmitStage: Sendable {
             given = BytesTransport(bytes, digest: await threads.run { sha256Hex(bytes) })
         }
         var parts = try parts(of: request, given)
-        parts.tell = tell
+        parts.onEvent = onEvent
         var named: [String: NamedFile] = [:]
         let wanted =
             (request.recipe?.maskNames ?? []).map { (key: $0, name: $0, folder: masks) }

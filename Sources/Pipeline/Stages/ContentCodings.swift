@@ -16,11 +16,11 @@ struct ContentCodings: Sendable, Hashable {
         if names.isEmpty { return nil }
     }
 
-    /// The number of bytes to which a body may grow by any factor. Larger bodies are limited by `mostGrowth`.
+    /// The number of bytes to which a body may grow by any factor. Larger bodies are limited by `maxGrowth`.
     static let freeGrowth = 1_000_000
     /// The maximum ratio of a larger body's length after decoding to its length before decoding. Even drawings, which
     /// compress best, stay below it.
-    static let mostGrowth = 20
+    static let maxGrowth = 20
 
     /// Returns the decoded bytes. Bytes that are already a picture are returned unchanged, because some origins declare
     /// a coding that they did not apply.
@@ -29,18 +29,18 @@ struct ContentCodings: Sendable, Hashable {
     ///   limit applies to the total of both results.
     /// - Throws: `overLimit`, `undecodable`, or `unsupportedFormat` if a coding is unknown or there are more than two
     ///   codings.
-    func undone(_ body: [UInt8], limit: Int) throws(RenderError) -> [UInt8] {
+    func decoded(_ body: [UInt8], limit: Int) throws(RenderError) -> [UInt8] {
         guard names.count <= 2 else {
             throw RenderError(.unsupportedFormat, "the origin sent \(names.count) content codings; the maximum is two")
         }
         var bytes = body
-        let growth = max(Self.freeGrowth, Self.mostGrowth * body.count)
+        let growth = max(Self.freeGrowth, Self.maxGrowth * body.count)
         var left = min(limit, growth)
-        for name in names.reversed() where ImageFormat.recognised(bytes) == nil {
-            guard let next = try Self.undone(name, bytes, left) else {
+        for name in names.reversed() where ImageFormat.recognized(bytes) == nil {
+            guard let next = try Self.decoded(name, bytes, left) else {
                 let most =
                     growth < limit
-                    ? "more than \(growth) bytes, \(Self.mostGrowth) times the received size"
+                    ? "more than \(growth) bytes, \(Self.maxGrowth) times the received size"
                     : "more than \(limit) bytes (limits.bytes)"
                 throw RenderError(
                     .overLimit,
@@ -53,7 +53,7 @@ struct ContentCodings: Sendable, Hashable {
     }
 
     /// Decodes one coding. Returns nil if there are more than `limit` bytes.
-    private static func undone(_ name: String, _ body: [UInt8], _ limit: Int) throws(RenderError) -> [UInt8]? {
+    private static func decoded(_ name: String, _ body: [UInt8], _ limit: Int) throws(RenderError) -> [UInt8]? {
         let coding: Int
         switch name {
         case "gzip", "x-gzip": coding = ccodings_gzip
@@ -102,6 +102,6 @@ extension EntryBody {
     /// Probes a body, after decoding the content codings that the fields declare. Blocks.
     func probe(_ fields: [HeaderField], limit: Int) throws(RenderError) -> ImageHeader {
         guard let codings = ContentCodings(fields) else { return try probe() }
-        return try ImageHeader.probe(codings.undone(sent(), limit: limit))
+        return try ImageHeader.probe(codings.decoded(sent(), limit: limit))
     }
 }

@@ -24,9 +24,9 @@ extension FetchStage {
         let (asked, response) = try await send(fields, finding, admitted)
         guard case .answer(let response) = response else { return try response.inPlace() }
         if !forwarded.isEmpty, [206, 304, 412, 416].contains(response.status) {
-            return try await passed(response, finding, admitted)
+            return try await makeUnstoredOriginal(response, finding, admitted)
         }
-        if response.status != 304 { return try await digested(response, to: asked, finding, admitted) }
+        if response.status != 304 { return try await makeOriginal(response, to: asked, finding, admitted) }
         if forwarded.isEmpty, let fetched = await confirmed(by: response, to: asked, finding, admitted, candidates) {
             return fetched
         }
@@ -38,7 +38,7 @@ extension FetchStage {
                 .fetchFailed, "\(admitted.displayName): the origin answered 304 to an unconditional request")
             return try failed(error, .noResponse, finding, admitted).inPlace()
         }
-        return try await digested(whole, to: plainly, finding, admitted)
+        return try await makeOriginal(whole, to: plainly, finding, admitted)
     }
 
     /// Returns the fields of a request for the finding, without the fields that the transport adds.
@@ -172,9 +172,11 @@ extension FetchStage {
             responseTime: response.responseTime)
         let answersLater = Invalidation.answersLaterRequests(
             stored, to: admitted.method, at: target, configuration: caching, resolving: resolving)
-        guard answersLater, isLatest else { return try await passed(response, finding, admitted, refusal: "method") }
+        guard answersLater, isLatest else {
+            return try await makeUnstoredOriginal(response, finding, admitted, refusal: "method")
+        }
         finding.marks = tiers.marks()
-        return try await digested(response, to: asked, finding, admitted)
+        return try await makeOriginal(response, to: asked, finding, admitted)
     }
 
     private func invalidate(
@@ -228,7 +230,7 @@ extension FetchStage {
             if body == nil { return nil }
         }
         var new = record
-        new.response = freshened(record.response, by: response, asked)
+        new.response = updatedResponse(record.response, by: response, asked)
         let own = Storability.refusal(response: new.response, requestFields: [], configuration: caching)?.rawValue
         var selecting = Redirects.selectingFields(
             of: new.response.fields, after: response.redirectResponses, requestFields: admitted.request.fields)
@@ -251,7 +253,7 @@ extension FetchStage {
             let isStrong = tag.map { !$0.hasPrefix("W/") } ?? false
             var others: [OriginalRecord] = []
             for var other in named where isStrong && other != record {
-                other.response = freshened(other.response, by: response, asked)
+                other.response = updatedResponse(other.response, by: response, asked)
                 others.append(other)
             }
             change = .freshen(record, others: others, isSelected: record == finding.record)
@@ -286,10 +288,10 @@ extension FetchStage {
         ).map { candidates[$0] }
     }
 
-    private func freshened(
+    private func updatedResponse(
         _ stored: StoredResponse, by response: FetchedResponse, _ asked: FetchRequest
     ) -> StoredResponse {
-        var new = Validation.freshened(
+        var new = Validation.freshenedResponse(
             stored, by: response.fields, requestTime: response.requestTime, responseTime: response.responseTime,
             configuration: caching)
         new.assignedLifetime = nil
@@ -316,7 +318,7 @@ extension FetchStage {
     }
 
     /// Creates an original from a response other than a 304, and decides what to store.
-    private func digested(
+    private func makeOriginal(
         _ response: FetchedResponse, to asked: FetchRequest, _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> FetchedOriginal {
         let meaning = meaning(of: response, admitted)
@@ -430,7 +432,7 @@ extension FetchStage {
 
     /// Creates an original from the response to a client's own conditions or range, or to a method other than GET. It
     /// answers only this request.
-    private func passed(
+    private func makeUnstoredOriginal(
         _ response: FetchedResponse, _ finding: CacheFinding, _ admitted: AdmittedRequest,
         refusal: String = Storability.Refusal.conditional.rawValue
     ) async throws(PipelineError) -> FetchedOriginal {

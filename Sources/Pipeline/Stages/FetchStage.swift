@@ -16,7 +16,7 @@ struct FetchStage: Sendable {
     /// The maximum length of a body after decoding its content coding.
     let byteLimit: Int
     let threads: OwnedThreads
-    let codings: UndoneCodings
+    let codings: ContentDecoder
     let failures: FailureMemory
     /// Called before an original is fetched that must be rendered afterwards.
     let willRender: @Sendable () -> Void
@@ -28,7 +28,7 @@ struct FetchStage: Sendable {
     let now: @Sendable () -> Double
 
     /// How to obtain an original.
-    enum Course: Sendable {
+    enum Plan: Sendable {
         /// Use the stored original, or the bytes that came with the request.
         case reuse(Original)
         /// Use the stored original, and validate it in the background (RFC 5861 §3).
@@ -37,7 +37,7 @@ struct FetchStage: Sendable {
         case fetch(found: FetchedResponse?)
     }
 
-    /// Returns the step after the look-up, ignoring remembered failures. `course` follows it, and `explain` describes
+    /// Returns the step after the look-up, ignoring remembered failures. `plan` follows it, and `explain` describes
     /// it.
     func decision(_ finding: CacheFinding, _ admitted: AdmittedRequest) -> Explanation.Decision {
         switch finding.verdict {
@@ -53,7 +53,7 @@ struct FetchStage: Sendable {
     }
 
     /// Decides how to obtain an original, without contacting the origin.
-    func course(_ finding: CacheFinding, _ admitted: AdmittedRequest) async throws(PipelineError) -> Course {
+    func plan(_ finding: CacheFinding, _ admitted: AdmittedRequest) async throws(PipelineError) -> Plan {
         guard finding.isLocal else { return try remote(finding, admitted) }
         let found = try await find(finding, admitted)
         if found.status == 304, let known = finding.unchanged { return .reuse(known) }
@@ -93,12 +93,12 @@ struct FetchStage: Sendable {
     private func find(
         _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> FetchedResponse {
-        do throws(FetchError) { return try await admitted.transport.fetch(question(finding, admitted)) } catch {
+        do throws(FetchError) { return try await admitted.transport.fetch(fetchRequest(finding, admitted)) } catch {
             throw PipelineError(error)
         }
     }
 
-    private func question(_ finding: CacheFinding, _ admitted: AdmittedRequest) -> FetchRequest {
+    private func fetchRequest(_ finding: CacheFinding, _ admitted: AdmittedRequest) -> FetchRequest {
         let tag = finding.record?.response.fields.first("etag")
         return FetchRequest(url: admitted.url, fields: tag.map { [HeaderField("If-None-Match", $0)] } ?? [])
     }
@@ -107,7 +107,7 @@ struct FetchStage: Sendable {
     /// Returns nil if the source is not a file.
     func check(_ finding: CacheFinding, _ admitted: AdmittedRequest) -> (@Sendable () -> Bool)? {
         guard let files = admitted.transport as? FileTransport else { return nil }
-        let asked = question(finding, admitted)
+        let asked = fetchRequest(finding, admitted)
         return { (try? files.answer(asked))?.status == 304 }
     }
 
@@ -115,7 +115,7 @@ struct FetchStage: Sendable {
     func file(_ admitted: AdmittedRequest) async throws(PipelineError) -> OriginalResponse {
         let found = try await find(CacheFinding(verdict: .local, marks: tiers.marks(), tier: nil), admitted)
         let format = await threads.run {
-            found.file.flatMap { $0.bytes(0..<min($0.count, Self.beginning)) }.flatMap { ImageFormat.recognised($0) }
+            found.file.flatMap { $0.bytes(0..<min($0.count, Self.beginning)) }.flatMap { ImageFormat.recognized($0) }
         }
         let type = format.map { HeaderField("Content-Type", $0.mediaType) }
         guard acceptedTypes.contains("*/*") || type.map({ unacceptedType([$0]) == nil }) == true else {
@@ -133,7 +133,7 @@ struct FetchStage: Sendable {
     private static let beginning = 16_384
 
     /// Reads the original without storing it, and returns its header and length.
-    func look(
+    func inspect(
         _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> (header: Result<ImageHeader, RenderError>, count: Int) {
         var asked = finding
@@ -184,7 +184,7 @@ struct FetchStage: Sendable {
 
     private func remote(
         _ finding: CacheFinding, _ admitted: AdmittedRequest
-    ) throws(PipelineError) -> Course {
+    ) throws(PipelineError) -> Plan {
         let decision = decision(finding, admitted)
         if let original = finding.reusable {
             try check(original, admitted)

@@ -77,18 +77,18 @@ struct KeepStage: Sendable {
     }
 
     /// Replaces the old picture with the provisional one after a variant of it has rendered.
-    func settled(_ original: Original, _ admitted: AdmittedRequest) async -> Original {
+    func promoted(_ original: Original, _ admitted: AdmittedRequest) async -> Original {
         guard original.record.isProvisional, var record = await stored(original) else { return original }
         let former = record
         record.isProvisional = false
         store(original.withoutBody, as: record, admitted, [former])
-        var settled = original
-        settled.record.isProvisional = false
-        return settled
+        var promoted = original
+        promoted.record.isProvisional = false
+        return promoted
     }
 
     /// Records that an original cannot be decoded. Raw responses may still use it.
-    func undecodable(_ original: Original, _ admitted: AdmittedRequest) async {
+    func markUndecodable(_ original: Original, _ admitted: AdmittedRequest) async {
         guard var record = await stored(original) else { return }
         record.header = nil
         store(original.withoutBody, as: record, admitted, [])

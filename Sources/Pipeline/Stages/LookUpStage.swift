@@ -72,7 +72,7 @@ package struct LookUpStage: Sendable {
     }
 
     /// Returns the original that may be shown, fresh or stale, while the origin is contacted for a newer one.
-    func shown(_ finding: CacheFinding) -> Original? {
+    func displayableOriginal(_ finding: CacheFinding) -> Original? {
         var shown = finding
         switch finding.verdict {
         case .reuseAndValidate: break

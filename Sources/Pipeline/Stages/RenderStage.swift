@@ -12,7 +12,7 @@ struct RenderStage: Sendable {
     let outputs: OutputDefaults
     let limits: RenderLimits
     let threads: OwnedThreads
-    let codings: UndoneCodings
+    let codings: ContentDecoder
     let backlog: Backlog
     /// Returns the current time in Unix seconds.
     let now: @Sendable () -> Double
@@ -74,7 +74,9 @@ struct RenderStage: Sendable {
         let rendered = try await backlog.run(admitted.request.priority) { [job] () async throws(PipelineError) in
             do throws(RenderError) {
                 var job = job
-                if ContentCodings(original.record.response.fields) != nil { job.original = try await coded(original) }
+                if ContentCodings(original.record.response.fields) != nil {
+                    job.original = try await decodedBytes(original)
+                }
                 return try await renderer.render(job)
             } catch {
                 throw PipelineError(error, source: admitted.displayName)
@@ -117,16 +119,16 @@ struct RenderStage: Sendable {
     /// Returns the original itself, for a request without a recipe.
     ///
     /// - Parameter original: an original with its body.
-    func whole(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Variant {
+    func unmodified(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Variant {
         let bytes: [UInt8]
         do throws(RenderError) { bytes = try await picture(original) } catch {
             throw PipelineError(error, source: admitted.displayName)
         }
-        return try whole(original, bytes, admitted)
+        return try unmodified(original, bytes, admitted)
     }
 
     /// - Parameter bytes: the body, without content codings.
-    func whole(
+    func unmodified(
         _ original: Original, _ bytes: [UInt8], _ admitted: AdmittedRequest
     ) throws(PipelineError) -> Variant {
         let header = try header(of: original, admitted)
@@ -138,11 +140,11 @@ struct RenderStage: Sendable {
 
     /// Decodes the content codings of a body to determine its length. If the result is too long to be kept, the body is
     /// decoded again when its render begins, so that queued renders use no memory.
-    private func coded(_ original: Original) async throws(RenderError) -> EncodedBytes {
+    private func decodedBytes(_ original: Original) async throws(RenderError) -> EncodedBytes {
         let (fields, digest) = (original.record.response.fields, original.record.digest)
         guard let body = original.body else { return EncodedBytes([]) }
         let count = try await codings.picture(body, digest, fields).count
-        return EncodedBytes(count: count) { [codings] in codings.pictureAgain(body, digest, fields) }
+        return EncodedBytes(count: count) { [codings] in codings.decodedAgain(body, digest, fields) }
     }
 
     /// Returns the bytes of an original without content codings.

@@ -27,7 +27,7 @@ struct AdmittedRequest: Sendable {
         var isOneOfMany = false
         var masks: [String: NamedFile] = [:]
         /// The closure that receives the events of a load, or nil if the request has no `LoadTask`.
-        var tell: LoadTask.Tell?
+        var onEvent: LoadTask.EventHandler?
         /// Whether the load shows a stale picture first and then waits for the origin.
         var showsStale = false
         /// Called with the number of bytes received so far, for every request that shares this fetch.
@@ -66,20 +66,20 @@ struct AdmittedRequest: Sendable {
     }
 
     /// Reports progress of the fetch to the load.
-    var tellsProgress: WorkReport? {
-        guard let tell = parts.tell else { return nil }
-        return { tell(.progress(received: $0, expected: $1)) }
+    var progressReporter: WorkReport? {
+        guard let onEvent = parts.onEvent else { return nil }
+        return { onEvent(.progress(received: $0, expected: $1)) }
     }
 
     /// Reports the start of a render to the load.
-    var tellsRendering: WorkReport? {
-        guard let tell = parts.tell else { return nil }
-        return { _, _ in tell(.rendering) }
+    var renderingReporter: WorkReport? {
+        guard let onEvent = parts.onEvent else { return nil }
+        return { _, _ in onEvent(.rendering) }
     }
 
     /// Reports a stored picture to the load. The history ignores the event if the origin has been contacted.
-    func shows(_ derived: DerivedVariant) -> DerivedVariant {
-        parts.tell?(.cached(ImageResponse(derived.variant, of: derived.original, self)))
+    func reportCached(_ derived: DerivedVariant) -> DerivedVariant {
+        parts.onEvent?(.cached(ImageResponse(derived.variant, of: derived.original, self)))
         return derived
     }
 

@@ -63,7 +63,7 @@ struct BodyFiles: Sendable {
     /// Creates an intent file, which shows that a body is about to be renamed to its final name while its row is not
     /// committed yet. If the process is killed before the commit, the leftover body can be found through this file,
     /// without a scan of all bodies.
-    func intend(_ digest: String) throws(StoreError) -> String {
+    func createIntentFile(_ digest: String) throws(StoreError) -> String {
         while true {
             let serial = Self.serial.add(1, ordering: .relaxed).newValue
             let path = "\(folder)/temporary/\(digest).\(getpid())-\(serial)"

@@ -17,9 +17,9 @@ extension DiskIndex {
     }
 
     /// The limits on the unused pages that are kept for later stores: one in `unusedShare` pages, but at most
-    /// `mostUnused` pages. SQLite searches the list of unused pages for each page that it returns to the file system,
+    /// `maxUnused` pages. SQLite searches the list of unused pages for each page that it returns to the file system,
     /// so the list must stay short.
-    private static let (unusedShare, mostUnused) = (6, 4_096)
+    private static let (unusedShare, maxUnused) = (6, 4_096)
     /// The number of pages that one transaction returns to the file system.
     private static let pagesAtOnce = 512
 
@@ -29,7 +29,7 @@ extension DiskIndex {
     /// - Returns: whether there were too many unused pages.
     func returnPages(completely: Bool) throws(StoreError) -> Bool {
         let (unused, all) = try pages()
-        guard unused > (completely ? 0 : min(all / Self.unusedShare, Self.mostUnused)) else { return false }
+        guard unused > (completely ? 0 : min(all / Self.unusedShare, Self.maxUnused)) else { return false }
         try maintain { connection throws(StoreError) in
             _ = try connection.rows("PRAGMA incremental_vacuum(\(Self.pagesAtOnce))") { _ in }
         }

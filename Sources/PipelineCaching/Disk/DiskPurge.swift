@@ -102,13 +102,13 @@ extension DiskStore {
     /// missed. Invalidates all work in progress.
     ///
     /// - Returns: the generation. Work that began before this generation is invalid.
-    package func doubtAll() throws(StoreError) -> UInt64 {
+    package func markAllForValidation() throws(StoreError) -> UInt64 {
         // This comes first, so that everything stored from now on is newer.
         let generation = try deleting { transaction, _ throws(StoreError) in try transaction.voidWorkBegun() }
         var row: Int? = Int.min
         while let last = row {
             row = try deleting { transaction, limit throws(StoreError) in
-                try transaction.doubt(after: last, limit: limit)
+                try transaction.markForValidation(after: last, limit: limit)
             }
             yieldToOthers()
         }
@@ -284,7 +284,7 @@ extension IndexTransaction {
     ///
     /// - Parameter row: the last record that an earlier call marked.
     /// - Returns: the last record that this call marked, or nil if there are no more records.
-    fileprivate func doubt(after row: Int, limit: Int) throws(StoreError) -> Int? {
+    fileprivate func markForValidation(after row: Int, limit: Int) throws(StoreError) -> Int? {
         try connection.rows(
             """
             UPDATE records SET validate_first = 2 \

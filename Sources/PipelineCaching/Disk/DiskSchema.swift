@@ -132,7 +132,7 @@ enum DiskTable: String, CaseIterable {
 
     /// The SQL statements for the table of a tier, composed once.
     struct Statements: Sendable {
-        /// Selects the front of the eviction queue, as `IndexTransaction.Leaving` reads it.
+        /// Selects the front of the eviction queue, as `IndexTransaction.RemovedRow` reads it.
         let front: String
         /// Selects one row with the same columns.
         let row: String

@@ -85,14 +85,14 @@ extension DiskStore {
     package func originalBody(digest: String, longest: Int) throws(StoreError) -> EntryBody? {
         guard let key = DigestKey(digest) else { return nil }
         let found = try found(in: .originals, longest: longest) {
-            view throws(StoreError) -> (entry: Void, located: Located)? in
+            view throws(StoreError) -> (entry: Void, located: UncheckedEntry)? in
             let found = try view.connection.first(
                 """
                 SELECT id, cost, data, \(IndexTransaction.bodyColumns) FROM bodies JOIN originals USING (id) \
                 WHERE \(DiskSchema.equal("digest", "?1"))
                 """, .digest(key)
             ) {
-                Located(
+                UncheckedEntry(
                     row: $0.integer(0), digest: key, cost: $0.real(1), body: IndexTransaction.StoredBody($0, at: 3),
                     bytes: $0.blob(2))
             }

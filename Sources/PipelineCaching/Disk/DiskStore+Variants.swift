@@ -6,7 +6,7 @@ extension DiskStore {
             return nil
         }
         let found = try found(in: .variants, longest: .max) {
-            view throws(StoreError) -> (entry: VariantEntry, located: Located)? in
+            view throws(StoreError) -> (entry: VariantEntry, located: UncheckedEntry)? in
             let found = try view.connection.first(
                 Self.variantByKey, .digest(digits), .digest(original)
             ) {
@@ -20,7 +20,7 @@ extension DiskStore {
                 try view.removeDamaged(.variants, row: row.id)
                 return nil
             }
-            return (entry, Located(row: row.id, digest: digest, cost: entry.cost, body: body, bytes: bytes))
+            return (entry, UncheckedEntry(row: row.id, digest: digest, cost: entry.cost, body: body, bytes: bytes))
         }
         guard let found, case .bytes(let body) = found.body else { return nil }
         return (found.entry, body)

@@ -186,7 +186,7 @@ package final class DiskStore: Sendable {
     /// if damage is found.
     ///
     /// - Throws: errors from `body`. Nothing is stored in that case.
-    package func together(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+    package func inOneTransaction(_ body: () throws(StoreError) -> Void) throws(StoreError) {
         // Evict before the transaction begins, because evicted space is freed only by a commit.
         for tier in [DiskTable.originals, .variants] { try makeRoom(for: Self.togetherBytes, in: tier) }
         try perform { index throws(StoreError) in
@@ -201,7 +201,7 @@ package final class DiskStore: Sendable {
     // MARK: Bodies
 
     /// The result of a look-up, before the body is checked.
-    struct Located: Sendable {
+    struct UncheckedEntry: Sendable {
         var row: Int
         var digest: DigestKey
         /// The time that a hit saves, in milliseconds.
@@ -218,7 +218,7 @@ package final class DiskStore: Sendable {
     ///   open file.
     func found<Entry: Sendable>(
         in tier: DiskTable, longest: Int,
-        _ look: (IndexView) throws(StoreError) -> (entry: Entry, located: Located)?
+        _ look: (IndexView) throws(StoreError) -> (entry: Entry, located: UncheckedEntry)?
     ) throws(StoreError) -> (entry: Entry, body: EntryBody)? {
         for isLast in [false, true] {
             guard let found = try lookUp(missing: tier, look) else { return nil }
@@ -245,7 +245,7 @@ package final class DiskStore: Sendable {
     }
 
     /// Returns the body if its length and checksum match its row.
-    func whole(_ located: Located, longest: Int) throws(StoreError) -> EntryBody? {
+    func whole(_ located: UncheckedEntry, longest: Int) throws(StoreError) -> EntryBody? {
         let body = located.body
         let found: EntryBody?
         if !body.isFile {

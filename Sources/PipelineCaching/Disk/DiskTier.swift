@@ -55,7 +55,7 @@ package final class DiskTier: MarkedTier {
     package func store(_ changes: [EntryChange]) async throws(StoreError) {
         try await writer.result { [self] () throws(StoreError) in
             if changes.count == 1 { return try apply(changes[0]) }
-            try store.together { () throws(StoreError) in for change in changes { try apply(change) } }
+            try store.inOneTransaction { () throws(StoreError) in for change in changes { try apply(change) } }
         }
     }
 
@@ -64,7 +64,7 @@ package final class DiskTier: MarkedTier {
         switch change.kind {
         case .original(let record, let body):
             _ = try store.storeOriginal(record, content: body, generation: generation)
-        case .freshened(let record):
+        case .freshenedRecord(let record):
             try store.freshen(record, generation: generation)
         case .removedRecord(let record):
             try store.removeRecord(source: record.source, selection: record.selection)
@@ -89,8 +89,8 @@ package final class DiskTier: MarkedTier {
     }
 
     /// Marks all records on the writer's thread, like purges.
-    package func doubtAll() async throws(StoreError) -> UInt64 {
-        try await writer.result { [store] () throws(StoreError) in try store.doubtAll() }
+    package func markAllForValidation() async throws(StoreError) -> UInt64 {
+        try await writer.result { [store] () throws(StoreError) in try store.markAllForValidation() }
     }
 
     package func texts() async throws(StoreError) -> (byName: [String: String], holdsRecords: Bool) {
@@ -169,6 +169,6 @@ package final class DiskTier: MarkedTier {
     /// Writes pending counters and closes the files, after all queued work.
     package func close() async {
         await writer.run { [store] in store.close() }
-        await writer.stopped()
+        await writer.stopAndWait()
     }
 }

@@ -132,7 +132,7 @@ extension DiskStore {
             return try index.write { transaction throws(StoreError) in
                 guard let found = try fault(of: row, in: tier, on: transaction.connection) else { return nil }
                 try transaction.removeRow(tier, row)
-                if let body = found.body { try transaction.spoil(body) }
+                if let body = found.body { try transaction.markDamaged(body) }
                 return found.kind
             }
         }
@@ -187,7 +187,7 @@ extension SQLiteConnection {
     }
 
     /// Returns the body of a row. Returns nil if the row is missing, and `.some(nil)` if it has no body.
-    fileprivate func located(_ row: Int, of tier: DiskTable) throws(StoreError) -> DiskStore.Located?? {
+    fileprivate func located(_ row: Int, of tier: DiskTable) throws(StoreError) -> DiskStore.UncheckedEntry?? {
         let table =
             tier == .originals
             ? "originals AS entry LEFT JOIN bodies ON bodies.id = entry.id"
@@ -200,7 +200,7 @@ extension SQLiteConnection {
             .integer(row)
         ) { found in
             found.digestKey(1).map { digest in
-                DiskStore.Located(
+                DiskStore.UncheckedEntry(
                     row: row, digest: digest, cost: found.real(0), body: IndexTransaction.StoredBody(found, at: 3),
                     bytes: found.blob(2))
             }

@@ -49,10 +49,10 @@ package enum FolderContent: Sendable, Hashable {
         for name in try BodyFiles.entries(of: folder) where name != "lost+found" {
             if Self.isOwn(name, in: folder) { own.insert(name) } else { foreign = foreign ?? name }
         }
-        self = Self.judged(own, foreign, folder)
+        self = Self.classified(own, foreign, folder)
     }
 
-    private static func judged(_ own: Set<String>, _ foreign: String?, _ folder: String) -> FolderContent {
+    private static func classified(_ own: Set<String>, _ foreign: String?, _ folder: String) -> FolderContent {
         func size(_ name: String) -> Int? {
             var info = stat()
             return own.contains(name) && lstat("\(folder)/\(name)", &info) == 0 ? Int(info.st_size) : nil

@@ -27,10 +27,10 @@ extension IndexTransaction {
         }
         let size = DiskTable.overhead + record.source.utf8.count + fields.count + selecting.count
         // A body and its validators are useless without a record, so losing a record costs as much as a fetch.
-        let place = try admit(
+        let position = try admit(
             .records, GhostKey(text: record.source, selecting: selecting), size: size, cost: 30, accesses: accesses)
         var isKept = false
-        if let place {
+        if let position {
             try connection.run(
                 """
                 INSERT INTO records (size, cost, accesses, clock, priority, last_access, source, selecting, digest, length, \
@@ -39,10 +39,10 @@ extension IndexTransaction {
                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
                 ?22, ?23, ?24, ?25)
                 """,
-                values: place.values + [
+                values: position.values + [
                     .text(record.source), .blob(selecting), .digest(digest), .integer(record.length),
                     .integer(record.response.status), .real(record.response.requestTime),
-                    .real(record.response.responseTime), .real(record.fetchMilliseconds), .real(place.lastAccess),
+                    .real(record.response.responseTime), .real(record.fetchMilliseconds), .real(position.lastAccess),
                     record.media.map { .text($0.type) } ?? .null,
                     record.media.map { .integer($0.width) } ?? .null,
                     record.media.map { .integer($0.height) } ?? .null,
@@ -58,7 +58,7 @@ extension IndexTransaction {
             // The record itself is removed if its response is older than all responses that are kept.
             isKept = try !removeOldSelections(of: record.source).contains(row)
         }
-        if let former = former?.digest, former != digest || place == nil { try removeUnrecorded(former) }
+        if let former = former?.digest, former != digest || position == nil { try removeUnrecorded(former) }
         return isKept
     }
 
@@ -98,7 +98,7 @@ extension IndexTransaction {
             try removeRow(.originals, stored.id)
         }
         guard
-            let place = try admit(
+            let position = try admit(
                 .originals, GhostKey(incoming.key), size: DiskTable.charge(body: content.count),
                 cost: record.fetchMilliseconds)
         else { return }
@@ -107,7 +107,7 @@ extension IndexTransaction {
             """
             INSERT INTO originals (size, cost, accesses, clock, priority, last_access, id) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-            """, values: place.values + [.integer(body)])
+            """, values: position.values + [.integer(body)])
     }
 
     /// Adds a variant.
@@ -134,7 +134,8 @@ extension IndexTransaction {
             try removeRow(.variants, former.id)
         }
         let size = DiskTable.charge(body: bytes.count)
-        guard let place = try admit(.variants, GhostKey(key), size: size, cost: entry.cost, accesses: accesses) else {
+        guard let position = try admit(.variants, GhostKey(key), size: size, cost: entry.cost, accesses: accesses)
+        else {
             return false
         }
         let body = try retain(.bytes(bytes), incoming, in: .variants)
@@ -144,7 +145,7 @@ extension IndexTransaction {
             media_type, width, height, created, recipe) \
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)
             """,
-            values: place.values + [
+            values: position.values + [
                 .digest(key), .digest(original), .integer(body), .digest(incoming.key), .integer(bytes.count),
                 .text(entry.mediaType), .integer(entry.width), .integer(entry.height), .real(entry.created),
                 .text(entry.recipe),
@@ -156,7 +157,7 @@ extension IndexTransaction {
     // MARK: Removing
 
     /// A row about to be removed.
-    struct Leaving {
+    struct RemovedRow {
         let tier: DiskTable
         let id: Int
         let entry: EvictionEntry
@@ -195,13 +196,13 @@ extension IndexTransaction {
     /// Removes a row if it exists, together with its body and unneeded links, and subtracts its bytes from the sums.
     func removeRow(_ tier: DiskTable, _ id: Int) throws(StoreError) {
         if let found = try connection.first(
-            tier.sql.row, .integer(id), read: { Leaving(tier, $0) })
+            tier.sql.row, .integer(id), read: { RemovedRow(tier, $0) })
         {
             try remove(found)
         }
     }
 
-    func remove(_ row: Leaving) throws(StoreError) {
+    func remove(_ row: RemovedRow) throws(StoreError) {
         try connection.run(row.tier.sql.delete, .integer(row.id))
         uncharge(row.tier, row.entry.size)
         _ = index.notes.takeAccess(row.tier, row: row.id)

@@ -16,7 +16,7 @@ extension IndexTransaction {
     }
 
     /// A row's position in the eviction queue.
-    struct QueuePlace {
+    struct QueuePosition {
         var size: Int
         var cost: Double
         var accesses: Int
@@ -39,7 +39,7 @@ extension IndexTransaction {
     ///   are worth more (this counts as inserted and evicted).
     func admit(
         _ tier: DiskTable, _ key: GhostKey, size: Int, cost: Double, accesses: Int = 0
-    ) throws(StoreError) -> QueuePlace? {
+    ) throws(StoreError) -> QueuePosition? {
         let budget = index.budgets[tier]
         guard size <= budget else {
             index.notes.note(tier) { $0.refused += 1 }
@@ -61,7 +61,7 @@ extension IndexTransaction {
         }
         tiers[tier].bytes += size
         tiers[tier].entries += 1
-        return QueuePlace(
+        return QueuePosition(
             size: size, cost: cost, accesses: Int(entry.uses), clock: entry.since, priority: priority, lastAccess: now)
     }
 
@@ -83,7 +83,7 @@ extension IndexTransaction {
     /// - Returns: false if no entry has this priority or a lower one.
     private func evictOne(_ tier: DiskTable, upTo limit: Double) throws(StoreError) -> Bool {
         while true {
-            let front = try connection.first(tier.sql.front) { Leaving(tier, $0) }
+            let front = try connection.first(tier.sql.front) { RemovedRow(tier, $0) }
             guard let found = front, found.priority <= limit else { return false }
             var entry = found.entry
             let access = index.notes.takeAccess(tier, row: found.id)

@@ -175,7 +175,7 @@ final class IndexTransaction {
         if let stored {
             // Two bodies cannot have the same digest, so the row is damaged.
             index.notes.note(tier) { $0.corrupt += 1 }
-            try spoil(stored.id)
+            try markDamaged(stored.id)
         }
         let isInline = content.count <= index.configuration.inlineLimit
         var data = SQLiteValue.null
@@ -198,7 +198,7 @@ final class IndexTransaction {
         let sync = index.configuration.fsync
         if incoming.temporary == nil { incoming.temporary = try files.writeTemporary(content, sync: sync) }
         guard let temporary = incoming.temporary else { return }
-        intents.append(try files.intend(incoming.digest))
+        intents.append(try files.createIntentFile(incoming.digest))
         try files.publish(temporary, as: incoming.digest, sync: sync)
         incoming.temporary = nil
     }
@@ -224,7 +224,7 @@ final class IndexTransaction {
     }
 
     /// Hides a damaged body from look-ups. Its entries are removed when a look-up finds them without a body.
-    func spoil(_ body: Int) throws(StoreError) {
+    func markDamaged(_ body: Int) throws(StoreError) {
         let found = try connection.first("SELECT digest, data IS NULL FROM bodies WHERE id = ?1", .integer(body)) {
             (digest: $0.digestKey(0), isFile: $0.integer(1) != 0)
         }

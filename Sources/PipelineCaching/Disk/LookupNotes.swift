@@ -93,14 +93,14 @@ final class LookupNotes: Sendable {
     /// Takes all accesses in the order of their rows, so that rows on one page are written together.
     func takeAccesses() -> [(row: Row, access: Access)] {
         due.store(false, ordering: .relaxed)
-        let taken = state.withLock { state in
+        let drained = state.withLock { state in
             defer {
                 state.accesses = [:]
                 state.since = 0
             }
             return state.accesses
         }
-        return taken.map { (row: $0, access: $1) }.sorted {
+        return drained.map { (row: $0, access: $1) }.sorted {
             ($0.row.tier.number, $0.row.id) < ($1.row.tier.number, $1.row.id)
         }
     }

@@ -88,7 +88,7 @@ struct CacheIndex<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     /// Changes the values of all entries with this name and removes the name from them, except for the entry under
     /// `key`.
-    mutating func unname(_ name: EntryName, but key: Key, _ change: (inout Value) -> Void) {
+    mutating func dropName(_ name: EntryName, but key: Key, _ change: (inout Value) -> Void) {
         for number in names[name] ?? [] where slots[Int(number)]!.key != key {
             change(&values[Int(number)]!)
             removeName(of: number)

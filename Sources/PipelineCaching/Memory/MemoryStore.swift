@@ -109,11 +109,11 @@ package final class MemoryStore<Value: Sendable>: Sendable {
 
     /// Changes the values of all entries with this name and removes the name from them, except for the entry under
     /// `key`. Searches all shards.
-    func unname(_ name: String, but key: String, _ change: (inout Value) -> Void) {
+    func dropName(_ name: String, but key: String, _ change: (inout Value) -> Void) {
         let (name, key) = (EntryName(name), ByteString(key))
         for shard in shards {
             shard.state.withLock {
-                $0.index.unname(name, but: key) { $0 = MemoryEntry($0).changing(change).content }
+                $0.index.dropName(name, but: key) { $0 = MemoryEntry($0).changing(change).content }
             }
         }
     }

@@ -49,7 +49,7 @@ package final class MemoryTier: Sendable {
             all.removeAll { $0.selection == record.selection }
             all.append(record)
             all.sort { $0.response.responseTime > $1.response.responseTime }
-            accompany(record)
+            attachRecord(record)
             return keep(Array(all.prefix(OriginalRecord.selectionLimit)), of: record.source, generation: generation)
         }
     }
@@ -65,9 +65,9 @@ package final class MemoryTier: Sendable {
 
     /// Stores a source's most recent record with its body if the body is in memory, and removes the source's records
     /// from other bodies.
-    private func accompany(_ record: OriginalRecord) {
+    private func attachRecord(_ record: OriginalRecord) {
         let isOfSource = { @Sendable (held: OriginalRecord) in ByteString(held.source) == ByteString(record.source) }
-        originals.unname(record.source, but: record.digest) { $0.removeAll(where: isOfSource) }
+        originals.dropName(record.source, but: record.digest) { $0.removeAll(where: isOfSource) }
         originals.update(record.digest) { held in
             guard let at = held.firstIndex(where: isOfSource) else { return }
             held.removeAll(where: isOfSource)
@@ -79,7 +79,7 @@ package final class MemoryTier: Sendable {
     func removeRecords(of source: String) {
         updating.withLock { _ in
             records.remove(source)
-            originals.unname(source, but: "") { $0.removeAll { ByteString($0.source) == ByteString(source) } }
+            originals.dropName(source, but: "") { $0.removeAll { ByteString($0.source) == ByteString(source) } }
         }
     }
 
@@ -94,7 +94,7 @@ package final class MemoryTier: Sendable {
                 if let at { all[at] = kept } else { all.append(kept) }
             }
             if let newest = Self.newest(of: all) {
-                accompany(newest)
+                attachRecord(newest)
                 keep(all, of: source, generation: generation)
             }
             return all
@@ -134,7 +134,7 @@ package final class MemoryTier: Sendable {
 
     /// Stores a body with its record, which is the most recent of its source.
     func keep(_ body: [UInt8], under record: OriginalRecord, generation: PurgeMark) {
-        accompany(record)
+        attachRecord(record)
         // These are the records of other sources with the same bytes. If a source is left out here, it is fetched again
         // after a purge of the other sources.
         let others =

@@ -78,8 +78,8 @@ struct PurgeJournal: Sendable {
     /// The mark before which all work is invalid, although nothing was removed.
     private var void = PurgeMark(0)
 
-    static let mostNames = 10_000
-    static let mostPrefixes = 256
+    static let maxNames = 10_000
+    static let maxPrefixes = 256
 
     /// Returns a mark that is later than all previous marks.
     ///
@@ -127,7 +127,7 @@ struct PurgeJournal: Sendable {
         }
     }
 
-    private var isFull: Bool { names.count > Self.mostNames || prefixes.count > Self.mostPrefixes }
+    private var isFull: Bool { names.count > Self.maxNames || prefixes.count > Self.maxPrefixes }
 
     private mutating func makeRoom() {
         if !isFull { return }

@@ -35,7 +35,7 @@ final class SharedJournal: Sendable {
 
     /// Returns the part of an entry that is newer than the last purge of its name. Returns nil if no part is left.
     /// Marks are Unix times.
-    func left(of found: FoundEntry) -> FoundEntry? {
+    func unpurgedPart(of found: FoundEntry) -> FoundEntry? {
         journal.withLock { journal in
             func isLeft(_ time: Double, _ names: String...) -> Bool {
                 names.allSatisfy { name in journal.lastPurge(of: name).map { PurgeMark(seconds: time) > $0 } ?? true }

@@ -129,7 +129,7 @@ struct SourceObject {
 
     /// The maximum number of remembered digests. Variants of earlier digests outlive a purge, but no record leads to
     /// them.
-    static let mostDigests = 64
+    static let maxDigests = 64
 
     init(source: String) { self.source = source }
 
@@ -140,7 +140,7 @@ struct SourceObject {
         records.removeLast(max(0, records.count - OriginalRecord.selectionLimit))
         digests.removeAll { $0 == record.digest }
         digests.append(record.digest)
-        digests.removeFirst(max(0, digests.count - Self.mostDigests))
+        digests.removeFirst(max(0, digests.count - Self.maxDigests))
     }
 
     /// Objects without provisional records end after the records, as in earlier versions.

@@ -134,7 +134,7 @@ package final class ObjectTier: MarkedTier {
     private func store(_ change: EntryChange) async throws(StoreError) {
         switch change.kind {
         case .original(let record, let body): try await store(record, body, since: change.mark)
-        case .freshened(let record):
+        case .freshenedRecord(let record):
             try await update(record, since: change.mark) { object, record, seen in
                 let isThere = object.records.contains { $0.record.selection == record.selection }
                 if isThere { object.put(record, seen: seen) }
@@ -279,7 +279,7 @@ extension EntryChange.Kind {
     /// The source or key. Changes with the same name are applied in order.
     fileprivate var name: String {
         switch self {
-        case .original(let record, _), .freshened(let record), .removedRecord(let record): record.source
+        case .original(let record, _), .freshenedRecord(let record), .removedRecord(let record): record.source
         case .variant(let entry, _, _): entry.key
         }
     }

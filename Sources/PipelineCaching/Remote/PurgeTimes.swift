@@ -28,7 +28,7 @@ final class PurgeTimes: Sendable {
             let now = state.tick()
             state.journal.record(EntrySelection(sources: names), at: now)
             // This is safe, because a forgotten purge gets a later time from the store, which invalidates more entries.
-            if state.own.count >= PurgeJournal.mostNames { state.own = [:] }
+            if state.own.count >= PurgeJournal.maxNames { state.own = [:] }
             if let text { state.own[text] = now }
             return now
         }

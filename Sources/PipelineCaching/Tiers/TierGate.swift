@@ -11,12 +11,12 @@ final class TierGate: Sendable {
     private let inProgress = Atomic<Int>(0)
     private let failed = Atomic<Int>(0)
     private let skipped = Atomic<Int>(0)
-    private struct Trouble {
+    private struct FailureNotice {
         var logged: Set<String> = []
         var latest: String?
     }
-    private let trouble = Mutex(Trouble())
-    private static let mostLogged = 32
+    private let trouble = Mutex(FailureNotice())
+    private static let maxLogged = 32
     private let warn: @Sendable (String) -> Void
     private static let start = ContinuousClock.now
 
@@ -44,7 +44,7 @@ final class TierGate: Sendable {
         let cause = error.code == .unavailable ? error.description : error.code.description
         let isNew = trouble.withLock { trouble in
             trouble.latest = error.description
-            return trouble.logged.count < Self.mostLogged && trouble.logged.insert(cause).inserted
+            return trouble.logged.count < Self.maxLogged && trouble.logged.insert(cause).inserted
         }
         if !isNew { return }
         warn("the cache tier \(name) failed and is skipped where necessary: \(error.description)")

@@ -83,7 +83,7 @@ final class TierLink: Sendable {
     func find(_ key: EntryKey, _ part: EntryPart, isCounted: Bool = true) async -> FoundEntry? {
         let began = SystemClock.monotonic.seconds
         let found: FoundEntry?
-        do throws(StoreError) { found = doubted(try await asked(key, part)) } catch {
+        do throws(StoreError) { found = markedInDoubt(try await queryTier(key, part)) } catch {
             // Do not count a miss, because the tier may have the entry.
             gate.note(error)
             return nil
@@ -107,10 +107,10 @@ final class TierLink: Sendable {
     /// before they are used.
     ///
     /// - Parameter now: the current time in Unix seconds.
-    func missed(_ change: EntryChange.Kind, now: Double) {
+    func recordMissed(_ change: EntryChange.Kind, now: Double) {
         let (source, time): (String, Double)
         switch change {
-        case .original(let record, _), .freshened(let record):
+        case .original(let record, _), .freshenedRecord(let record):
             (source, time) = (record.source, record.response.responseTime)
         case .removedRecord(let record): (source, time) = (record.source, now)
         case .variant: return
@@ -118,7 +118,7 @@ final class TierLink: Sendable {
         outdated.withLock { $0.record(EntrySelection(sources: [source]), at: PurgeMark(seconds: time)) }
     }
 
-    private func doubted(_ found: FoundEntry?) -> FoundEntry? {
+    private func markedInDoubt(_ found: FoundEntry?) -> FoundEntry? {
         guard case .records(var records)? = found else { return found }
         outdated.withLock { outdated in
             for at in records.indices {
@@ -131,16 +131,16 @@ final class TierLink: Sendable {
         return .records(records)
     }
 
-    private func asked(_ key: EntryKey, _ part: EntryPart) async throws(StoreError) -> FoundEntry? {
+    private func queryTier(_ key: EntryKey, _ part: EntryPart) async throws(StoreError) -> FoundEntry? {
         let found = try await gate.call(within: \.deadline) { [tier] () async throws(StoreError) in
             try await tier.find(key, part)
         }
         guard !isFolder, let found else { return found }
-        if !EntryCheck.agrees(found, with: key, part) {
+        if !EntryCheck.matches(found, with: key, part) {
             throw StoreError(
                 .damaged, "the tier \(name) returned a different or modified entry")
         }
-        return journal.left(of: found)
+        return journal.unpurgedPart(of: found)
     }
 
     /// Ignores entries in the tier that are older than a purge, whether that purge succeeds or not. Call this before
@@ -230,7 +230,7 @@ final class TierLink: Sendable {
 
 /// Checks whether a tier returned what was requested. A body is compared with its digest.
 enum EntryCheck {
-    static func agrees(_ found: FoundEntry, with key: EntryKey, _ part: EntryPart) -> Bool {
+    static func matches(_ found: FoundEntry, with key: EntryKey, _ part: EntryPart) -> Bool {
         switch (found, key) {
         case (.records(let records), .records(let source)):
             return !records.isEmpty
@@ -254,7 +254,7 @@ extension EntryChange {
     /// Returns whether none of the change's names was purged since its mark.
     fileprivate func isCurrent(in journal: SharedJournal) -> Bool {
         switch kind {
-        case .original(let record, _), .freshened(let record):
+        case .original(let record, _), .freshenedRecord(let record):
             journal.isCurrent([record.source, record.digest], source: record.source, since: mark)
         case .variant(let entry, _, let source):
             journal.isCurrent([entry.originalDigest] + [source].compactMap(\.self), source: source, since: mark)

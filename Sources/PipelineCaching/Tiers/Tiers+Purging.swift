@@ -7,7 +7,7 @@ extension Tiers {
     package var isMemoryCurrent: Bool { folder?.isCurrent ?? true }
 
     /// Whether records in memory may be used, because this process also knows all purges by other machines.
-    package var isCurrent: Bool { isMemoryCurrent && news?.isCurrent != false }
+    package var isCurrent: Bool { isMemoryCurrent && purgeUpdates?.isCurrent != false }
 
     /// The number of nanoseconds between checks for purges of tiers other than the folder.
     private static let catchUpInterval: UInt64 = 1_000_000_000
@@ -111,12 +111,12 @@ extension Tiers {
 
     /// Marks every record so that it is validated before its next use, because purges by other machines may have been
     /// missed. Invalidates work in progress.
-    package func doubtAll() async throws(StoreError) {
+    package func markAllForValidation() async throws(StoreError) {
         isDoubting.store(true, ordering: .releasing)
         defer { isDoubting.store(false, ordering: .releasing) }
         let everything = PurgeLog(mark: PurgeMark(0), names: nil)
         forget(everything)
-        if let folder { _ = try await folder.doubtAll() }
+        if let folder { _ = try await folder.markAllForValidation() }
         for link in links where !link.wasPurgedElsewhere(.workInFlight) { link.distrustAll(now: now()) }
         await catchUp()
         // Memory may contain entries that were read from the folder before its records were marked.

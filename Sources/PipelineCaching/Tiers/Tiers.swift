@@ -38,11 +38,11 @@ package final class Tiers: Sendable {
     /// descriptors.
     private static let bytesOfWaitingFile = 1 << 20
     package let warn: @Sendable (String) -> Void
-    private let hasToldOfNotice = Atomic<Bool>(false)
+    private let hasLoggedNotice = Atomic<Bool>(false)
     let now: @Sendable () -> Double
     let nextCatchUp = Atomic<UInt64>(0)
     /// The purges by other machines, or nil if there is no fleet.
-    let news: (any PurgeNews)?
+    let purgeUpdates: (any PurgeUpdates)?
     /// Whether records are being marked for validation. Until that is complete, all records are validated.
     let isDoubting = Atomic<Bool>(false)
 
@@ -54,7 +54,7 @@ package final class Tiers: Sendable {
         waiting = WaitingEntries(memory.purges)
         pixels = MemoryStore(budget: configuration.memory.pixels)
         let warn = configuration.warn
-        (self.warn, now, news) = (warn, configuration.now, configuration.news)
+        (self.warn, now, purgeUpdates) = (warn, configuration.now, configuration.purgeUpdates)
         if let path = configuration.folder {
             folder = try DiskTier(
                 folder: path, configuration: configuration.disk, readers: readers,
@@ -71,7 +71,7 @@ package final class Tiers: Sendable {
                 remove = { [weak self] in await self?.removeCopies($0, before: at) }
             }
         }
-        tellOfNotice()
+        logNotice()
     }
 
     /// The counters of each tier behind memory, from near to far.
@@ -117,7 +117,7 @@ package final class Tiers: Sendable {
     ///   has records, because another process may have stored newer records. Tiers behind the folder are not queried
     ///   twice.
     package func records(of source: String, again: Bool = false) async -> RecordLookup {
-        let isKnown = if let news, !news.isCurrent { await news.catchUp() } else { true }
+        let isKnown = if let purgeUpdates, !purgeUpdates.isCurrent { await purgeUpdates.catchUp() } else { true }
         var found = await storedRecords(of: source, again: again)
         if !isKnown || isDoubting.load(ordering: .acquiring) {
             for at in found.records.indices { found.records[at].response.isInDoubt = true }
@@ -139,7 +139,7 @@ package final class Tiers: Sendable {
             (stored, tier) = (found, at)
             break
         }
-        tellOfNotice()
+        logNotice()
         let current = changes.applied(to: stored)
         let records = memory.merged(current, of: source, generation: marks.memory)
         // Leave out records that a waiting change removes or replaces, and records of which memory has a later version.
@@ -155,7 +155,7 @@ package final class Tiers: Sendable {
     /// Returns a source's records from memory, without suspending. Returns nil if memory has no records or must not be
     /// used now.
     package func recordsInMemory(of source: String) -> RecordLookup? {
-        news?.isCurrent == false ? nil : heldRecords(of: source)
+        purgeUpdates?.isCurrent == false ? nil : heldRecords(of: source)
     }
 
     private func heldRecords(of source: String) -> RecordLookup? {
@@ -278,7 +278,7 @@ package final class Tiers: Sendable {
         _ record: OriginalRecord, storage: StorageOptions, marks: Marks, known: [OriginalRecord] = []
     ) {
         guard update(record, known, storage, marks) else { return }
-        writeBehind(.freshened(record), bytes: 0, marks, end: wait(record, of: record, marks.memory))
+        writeBehind(.freshenedRecord(record), bytes: 0, marks, end: wait(record, of: record, marks.memory))
     }
 
     /// Stores a record in memory. If a tier is not allowed to store the record, its own record is removed, because it
@@ -361,7 +361,7 @@ package final class Tiers: Sendable {
                 change: EntryChange(charged(kind, in: tier), mark: marks[tier]), bytes: bytes,
                 isSmall: bytes <= link.longestOfSeveral
             ) { [link, now] isStored in
-                if !isStored { link.missed(kind, now: now()) }
+                if !isStored { link.recordMissed(kind, now: now()) }
                 end()
             })
     }
@@ -388,8 +388,8 @@ package final class Tiers: Sendable {
     }
 
     /// Logs the folder's notice once, for example that the cached entries are lost.
-    private func tellOfNotice() {
-        guard let notice = folder?.store.notice, !hasToldOfNotice.exchange(true, ordering: .relaxed) else { return }
+    private func logNotice() {
+        guard let notice = folder?.store.notice, !hasLoggedNotice.exchange(true, ordering: .relaxed) else { return }
         warn(notice)
     }
 }

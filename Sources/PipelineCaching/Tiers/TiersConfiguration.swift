@@ -29,7 +29,7 @@ public struct MemoryBudgets: Sendable, Hashable {
 }
 
 /// Purges by other machines. Stored entries are served only after these purges have been applied, or after validation.
-package protocol PurgeNews: Sendable {
+package protocol PurgeUpdates: Sendable {
     /// Whether the purges by other machines have been applied here, up to a very recent moment. Does not block.
     var isCurrent: Bool { get }
 
@@ -53,7 +53,7 @@ package struct TiersConfiguration: Sendable {
     package var longestInMemory = 4 << 20
     package var warn: @Sendable (String) -> Void = { _ in }
     /// The purges by other machines, or nil if there is no fleet.
-    package var news: (any PurgeNews)?
+    package var purgeUpdates: (any PurgeUpdates)?
 
     package init(memory: MemoryBudgets) { self.memory = memory }
 }

@@ -23,7 +23,7 @@ final class WriteBehind: Sendable {
     /// memory while it is waiting.
     static let overhead = 1_024
     /// The maximum number of small changes per transaction, for which other writers wait.
-    static let mostTogether = 16
+    static let maxTogether = 16
 
     private enum Step: Sendable {
         case write(Write)
@@ -51,19 +51,19 @@ final class WriteBehind: Sendable {
 
         mutating func take() -> [Step] {
             guard !isEmpty else { return [] }
-            var taken = [next()]
-            if case .write(let first) = taken[0], first.isSmall {
-                while taken.count < WriteBehind.mostTogether, !isEmpty, case .write(let next) = steps[head],
+            var batch = [next()]
+            if case .write(let first) = batch[0], first.isSmall {
+                while batch.count < WriteBehind.maxTogether, !isEmpty, case .write(let next) = steps[head],
                     next.isSmall
                 {
-                    taken.append(self.next())
+                    batch.append(self.next())
                 }
             }
             if isEmpty || head >= 1_024 {
                 steps.removeFirst(head)
                 head = 0
             }
-            return taken
+            return batch
         }
     }
 
@@ -109,7 +109,7 @@ final class WriteBehind: Sendable {
     }
 
     /// Runs a job once everything queued so far has been stored or has failed. The caller limits the number of jobs.
-    func afterwards(_ job: @escaping @Sendable () async -> Void) {
+    func afterQueuedWrites(_ job: @escaping @Sendable () async -> Void) {
         queue.withLock { $0.steps.append(.job(job)) }
         start()
     }
@@ -117,7 +117,7 @@ final class WriteBehind: Sendable {
     /// Runs a job once everything queued so far has been stored or has failed, and returns its result.
     func run<Result: Sendable>(_ job: @escaping @Sendable () async -> Result) async -> Result {
         await withCheckedContinuation { continuation in
-            afterwards { continuation.resume(returning: await job()) }
+            afterQueuedWrites { continuation.resume(returning: await job()) }
         }
     }
 

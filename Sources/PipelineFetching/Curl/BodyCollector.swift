@@ -75,10 +75,10 @@ final class BodyCollector: @unchecked Sendable {
     // MARK: Writing
 
     /// A blocking write to the file. The caller runs the write on another thread and passes the outcome to `take`.
-    typealias Write = @Sendable () -> Written
+    typealias Write = @Sendable () -> WriteOutcome
 
     /// The outcome of a write.
-    enum Written: Sendable {
+    enum WriteOutcome: Sendable {
         case file(SpooledBody)
         /// The disk is full. The body received so far stays in memory.
         case bytes([UInt8])
@@ -124,7 +124,7 @@ final class BodyCollector: @unchecked Sendable {
     }
 
     /// Applies the outcome of a write. Returns false if the file's content is lost.
-    func take(_ written: Written) -> Bool {
+    func take(_ written: WriteOutcome) -> Bool {
         isWriting = false
         switch written {
         case .file(let file): self.file = file

@@ -13,10 +13,10 @@ final class CallSlots: Sendable {
 
     init(_ count: Int) { state = Mutex(State(free: max(1, count))) }
 
-    /// Waits for a slot. The caller returns the slot by calling `leave()`.
+    /// Waits for a slot. The caller returns the slot by calling `release()`.
     ///
     /// - Returns: whether the caller has a slot. False if the calling task was cancelled.
-    func enter() async -> Bool {
+    func acquire() async -> Bool {
         let id = state.withLock { state in
             state.lastID += 1
             return state.lastID
@@ -46,7 +46,7 @@ final class CallSlots: Sendable {
         if let hasSlot { continuation.resume(returning: hasSlot) }
     }
 
-    func leave() {
+    func release() {
         let next = state.withLock { state in
             let next = state.waiting.pop()
             if next == nil { state.free += 1 }

@@ -268,7 +268,7 @@ private func receiveBody(
 ) -> Int {
     guard let bytes, let easy = easy(context), let transfer = easy.transfer else { return 0 }
     let piece = UnsafeRawBufferPointer(start: bytes, count: size * count)
-    if transfer.pauses() { return Int(CURL_WRITEFUNC_PAUSE) }
+    if transfer.mustRedeliver() { return Int(CURL_WRITEFUNC_PAUSE) }
     let isTaken = transfer.receive(body: piece)
     if let write = transfer.nextWrite() { easy.loop.run(write, of: transfer) }
     return isTaken ? piece.count : -1
@@ -295,7 +295,8 @@ private func openSocket(
         // `sockaddr_in` and `sockaddr_in6` store the port at the same offset.
         return (IPAddress(pointer), Int(UInt16(bigEndian: raw.loadUnaligned(fromByteOffset: 2, as: UInt16.self))))
     }
-    guard transfer.admits(ip, port: port), let ip, transfer.enters(ip), transfer.hop.hooks.dials(ip, port) else {
+    guard transfer.admits(ip, port: port), let ip, transfer.reserveNetworkSlot(ip), transfer.hop.hooks.dials(ip, port)
+    else {
         return -1
     }
     let opened = socket(address.pointee.family, address.pointee.socktype | closeOnExec, address.pointee.`protocol`)
@@ -312,7 +313,7 @@ private func beforeRequest(
     _ port: Int32, _ ownPort: Int32
 ) -> Int32 {
     guard let easy = easy(context), let transfer = easy.transfer, let peer, easy.admits(peer, port: port),
-        transfer.enters(IPAddress(String(cString: peer)))
+        transfer.reserveNetworkSlot(IPAddress(String(cString: peer)))
     else { return CURL_PREREQFUNC_ABORT }
     easy.ownPort = ownPort
     return transfer.connected(now: SystemClock.monotonic.seconds) ? CURL_PREREQFUNC_OK : CURL_PREREQFUNC_ABORT

@@ -15,7 +15,7 @@ final class CurlLoop: @unchecked Sendable {
         /// The transfers whose priority has been raised.
         var raises: [Transfer] = []
         /// The outcomes of writes.
-        var written: [(Transfer, BodyCollector.Written)] = []
+        var written: [(Transfer, BodyCollector.WriteOutcome)] = []
         var isStopping = false
     }
 
@@ -35,7 +35,7 @@ final class CurlLoop: @unchecked Sendable {
     private let thread = OwnedThreads(count: 1)
     /// The threads that write bodies to disk. They start with the first body that does not fit in memory.
     private lazy var writers = OwnedThreads(count: 2)
-    let lookUps = LookUps()
+    let lookUps = LookUpLimiter()
 
     /// The interval at which limits are checked while transfers run.
     private static let tickMilliseconds: Int32 = 50
@@ -137,7 +137,7 @@ final class CurlLoop: @unchecked Sendable {
         pthread_sigmask(SIG_BLOCK, &all, nil)
         var nextLook = 0.0
         while true {
-            let news = inbox.withLock { inbox in
+            let received = inbox.withLock { inbox in
                 defer {
                     if !inbox.arrivals.isEmpty { inbox.arrivals = [] }
                     if !inbox.cancellations.isEmpty { inbox.cancellations = [] }
@@ -146,19 +146,19 @@ final class CurlLoop: @unchecked Sendable {
                 }
                 return inbox
             }
-            for transfer in news.arrivals {
+            for transfer in received.arrivals {
                 admission.add(
                     transfer, id: transfer.id, origin: transfer.origin, address: transfer.address,
                     priority: transfer.urgency, mayGiveWay: transfer.request.method == "GET",
                     now: SystemClock.monotonic.seconds)
             }
-            for transfer in news.raises { admission.raise(transfer.id, to: transfer.urgency) }
-            if news.isStopping { break }
-            for transfer in news.cancellations { abandon(transfer) }
-            for (transfer, written) in news.written { take(written, of: transfer) }
+            for transfer in received.raises { admission.raise(transfer.id, to: transfer.urgency) }
+            if received.isStopping { break }
+            for transfer in received.cancellations { abandon(transfer) }
+            for (transfer, written) in received.written { take(written, of: transfer) }
             admit()
             // Starts new transfers and fails transfers that exceed libcurl's own limits.
-            act(SocketWatch.Event(socket: CURL_SOCKET_BAD, bits: 0))
+            process(SocketWatch.Event(socket: CURL_SOCKET_BAD, bits: 0))
             collect()
             let now = SystemClock.monotonic.seconds
             if now >= nextLook {
@@ -171,40 +171,40 @@ final class CurlLoop: @unchecked Sendable {
             // Without active transfers a slot is free, so waiting transfers are waiting only for the rate limit.
             let idle = pause.map { Int32(min(max($0 * 1000, 1).rounded(.up), 60_000)) } ?? 60_000
             let timeout = active.isEmpty ? idle : min(idle, Self.tickMilliseconds)
-            tell()
-            rest(milliseconds: timeout)
+            deliverResults()
+            waitForEvents(milliseconds: timeout)
         }
         for easy in Array(active.values) {
             if let transfer = easy.transfer { finish(easy, .failure(Self.stopped(transfer))) }
         }
-        tell()
+        deliverResults()
         for transfer in admission.removeAll() { transfer.complete(.failure(Self.stopped(transfer))) }
         idle = []
     }
 
     /// Waits for sockets, a timeout or a wake-up. Work added before the pause was announced is found here. A thread
     /// that adds work later wakes the loop.
-    private func rest(milliseconds: Int32) {
+    private func waitForEvents(milliseconds: Int32) {
         isPausing.store(true, ordering: .sequentiallyConsistent)
-        let hasNews = inbox.withLock {
+        let hasWork = inbox.withLock {
             !$0.arrivals.isEmpty || !$0.cancellations.isEmpty || !$0.written.isEmpty || $0.isStopping
         }
         var own = -1
         curl_multi_timeout(multi, &own)
         let timeout = own < 0 ? milliseconds : Int32(min(own, Int(milliseconds)))
-        let ready = sockets.wait(milliseconds: hasNews ? 0 : timeout)
+        let ready = sockets.wait(milliseconds: hasWork ? 0 : timeout)
         isPausing.store(false, ordering: .sequentiallyConsistent)
-        for event in ready { act(event) }
+        for event in ready { process(event) }
     }
 
     /// Lets libcurl continue with a ready socket, or with expired timers.
-    private func act(_ event: SocketWatch.Event) {
+    private func process(_ event: SocketWatch.Event) {
         var running: Int32 = 0
         curl_multi_socket_action(multi, event.socket, event.bits, &running)
     }
 
     /// Delivers results to the waiting callers.
-    private func tell() {
+    private func deliverResults() {
         for (transfer, result) in ended { transfer.complete(result) }
         ended.removeAll(keepingCapacity: true)
     }
@@ -291,7 +291,7 @@ final class CurlLoop: @unchecked Sendable {
     }
 
     /// Continues a transfer after a write, unless the transfer has ended in the meantime.
-    private func take(_ written: BodyCollector.Written, of transfer: Transfer) {
+    private func take(_ written: BodyCollector.WriteOutcome, of transfer: Transfer) {
         guard let easy = active.values.first(where: { $0.transfer === transfer }) else { return }
         guard transfer.take(written, now: SystemClock.monotonic.seconds) else {
             return finish(easy, transfer.response())
@@ -308,7 +308,7 @@ final class CurlLoop: @unchecked Sendable {
     private func endOverdue(now: Double) {
         for easy in Array(active.values) {
             guard let transfer = easy.transfer else { continue }
-            if let error = transfer.overdue(now: now, sending: easy.sending(over: sockets.sockets[easy.handle])) {
+            if let error = transfer.exceededLimit(now: now, sending: easy.sending(over: sockets.sockets[easy.handle])) {
                 shutDownIfDead(easy, now: now)
                 finish(easy, .failure(transfer.keepingPart(error)))
             } else {

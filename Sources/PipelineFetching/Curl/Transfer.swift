@@ -11,8 +11,8 @@ final class Transfer: @unchecked Sendable {
     private enum Outcome {
         case open
         case awaited(UnsafeContinuation<Void, Never>)
-        case there(Result<RawResponse, FetchError>)
-        case taken
+        case arrived(Result<RawResponse, FetchError>)
+        case delivered
     }
 
     let hop: Hop
@@ -121,9 +121,9 @@ final class Transfer: @unchecked Sendable {
                 let waiter: UnsafeContinuation<Void, Never>? =
                     if case .awaited(let continuation) = outcome { continuation } else { nil }
                 elapsed = seconds
-                outcome = .there(result)
+                outcome = .arrived(result)
                 return waiter
-            case .there, .taken: return nil
+            case .arrived, .delivered: return nil
             }
         }
         waiter?.resume()
@@ -132,18 +132,18 @@ final class Transfer: @unchecked Sendable {
     /// Waits for the result. May be called once.
     func result() async -> Result<RawResponse, FetchError> {
         await withUnsafeContinuation { continuation in
-            let isThere = outcome.withLock { outcome in
+            let hasArrived = outcome.withLock { outcome in
                 guard case .open = outcome else { return true }
                 outcome = .awaited(continuation)
                 return false
             }
-            if isThere { continuation.resume() }
+            if hasArrived { continuation.resume() }
         }
         return outcome.withLock { outcome in
-            guard case .there(let result) = outcome else {
+            guard case .arrived(let result) = outcome else {
                 return .failure(FetchError(.cancelled, request.url, "the result of the transfer has already been read"))
             }
-            outcome = .taken
+            outcome = .delivered
             return result
         }
     }
@@ -206,7 +206,7 @@ final class Transfer: @unchecked Sendable {
 
     /// Returns whether the address's network has room for this transfer. A proxy and a Unix socket are exempt because
     /// they serve any number of origins.
-    func enters(_ address: IPAddress?) -> Bool {
+    func reserveNetworkSlot(_ address: IPAddress?) -> Bool {
         guard let address, !usesProxy, configuration.unixSocket == nil else { return true }
         mustWait = !joins(address)
         return !mustWait
@@ -227,7 +227,7 @@ final class Transfer: @unchecked Sendable {
     /// Returns the error for a limit that is exceeded at `now` (monotonic seconds), or nil if no limit is exceeded.
     ///
     /// - Parameter sending: the number of request body bytes sent, and whether more bytes are in flight.
-    func overdue(
+    func exceededLimit(
         now: Double, sending: @autoclosure () -> (bytes: Int, isUnderWay: Bool)
     ) -> FetchError? {
         if now - startedAt >= hop.totalSeconds {
@@ -249,7 +249,7 @@ final class Transfer: @unchecked Sendable {
                 guard !hop.totalSeconds.isFinite else { return nil }
                 let (sent, isUnderWay) = sending()
                 if windowStart == 0 { windowStart = connectedAt }
-                if sent - windowBytes >= configuration.leastProgress { (windowStart, windowBytes) = (now, sent) }
+                if sent - windowBytes >= configuration.minProgress { (windowStart, windowBytes) = (now, sent) }
                 began = windowStart
                 if isUnderWay, now - began >= configuration.stallSeconds {
                     return stalled("the request's body", sent - windowBytes, after: sent)
@@ -261,7 +261,7 @@ final class Transfer: @unchecked Sendable {
                 "no response within \(seconds(configuration.headerSeconds)) (`fetch.headerSeconds`)")
         }
         guard now - windowStart >= configuration.stallSeconds, !isWriting else { return nil }
-        if windowBytes < configuration.leastProgress { return stalled("the body", windowBytes, after: body.count) }
+        if windowBytes < configuration.minProgress { return stalled("the body", windowBytes, after: body.count) }
         windowStart = now
         windowBytes = 0
         return nil
@@ -471,7 +471,7 @@ final class Transfer: @unchecked Sendable {
     // MARK: Writing
 
     /// Returns whether libcurl must deliver the next piece again after the write in progress.
-    func pauses() -> Bool {
+    func mustRedeliver() -> Bool {
         isPaused = body.isFull
         return isPaused
     }
@@ -486,7 +486,7 @@ final class Transfer: @unchecked Sendable {
     }
 
     /// Applies the outcome of a write. Returns false if the body is lost.
-    func take(_ written: BodyCollector.Written, now: Double) -> Bool {
+    func take(_ written: BodyCollector.WriteOutcome, now: Double) -> Bool {
         // The origin could not send during the write.
         (windowStart, windowBytes) = (now, 0)
         return body.take(written) || fail(.transport, Self.lost)

@@ -16,7 +16,7 @@ import PipelineSupport
 ///    second.
 /// 4. The upper half of the range between `slots` and `limit` is reserved for the first transfers of origins.
 /// 5. A transfer is stopped only if `limit` transfers are in progress and rule 3 would let the first transfer of an
-///    origin begin. The stopped transfer has been slow for at least `patience` seconds. The search starts with the
+///    origin begin. The stopped transfer has been slow for at least `maxSlowSeconds` seconds. The search starts with the
 ///    network and the origin that have the most transfers in progress.
 ///
 /// Silent origins, and origins that send slowly at any rate, therefore delay others by at most `graceSeconds`.
@@ -93,9 +93,9 @@ struct TransferAdmission<Transfer>: ~Copyable {
 
     private let slots: Int
     private let perHost: Int
-    private let patience: Double
+    private let maxSlowSeconds: Double
     /// The rate in bytes per second below which a transfer is slow.
-    private let leastRate: Double
+    private let minRate: Double
     private var limiter: RateLimiter
     private var origins: [String: Origin] = [:]
     private var numbered: [UInt64: Origin] = [:]
@@ -134,8 +134,8 @@ struct TransferAdmission<Transfer>: ~Copyable {
         slots = max(configuration.maxConcurrentTransfers, 1)
         limit = FetchConfiguration.transferLimit(slots: slots)
         perHost = max(configuration.maxConcurrentTransfersPerHost, 1)
-        patience = configuration.headerSeconds / 4
-        leastRate = max(1, 10 * Double(configuration.stallRate))
+        maxSlowSeconds = configuration.headerSeconds / 4
+        minRate = max(1, 10 * Double(configuration.stallRate))
         limiter = RateLimiter(rate: configuration.maxRequestsPerSecond)
     }
 
@@ -356,7 +356,7 @@ struct TransferAdmission<Transfer>: ~Copyable {
             update(transfer.origin)
         }
         let seconds = now - transfer.windowStart
-        if Double(received - transfer.windowBytes) >= leastRate * max(seconds, Self.windowSeconds) {
+        if Double(received - transfer.windowBytes) >= minRate * max(seconds, Self.windowSeconds) {
             if transfer.slowSince != nil { slow -= 1 }
             transfer.slowSince = nil
             (transfer.windowStart, transfer.windowBytes) = (now, received)
@@ -374,7 +374,7 @@ struct TransferAdmission<Transfer>: ~Copyable {
         guard underWay.count >= limit, claimant(isFirst: true, now: now) != nil else { return nil }
         var most: (id: UInt64, share: (Int, Int, Double, UInt64))?
         for (id, transfer) in underWay where transfer.waited.mayGiveWay {
-            guard let since = transfer.slowSince, now - since >= patience else { continue }
+            guard let since = transfer.slowSince, now - since >= maxSlowSeconds else { continue }
             let inNetwork = transfer.network.flatMap { networks[$0] }?.underWay ?? 0
             let share = (inNetwork, transfer.origin.underWay, now - since, UInt64.max - id)
             if most.map({ $0.share < share }) ?? true { most = (id, share) }

@@ -132,7 +132,7 @@ package final class OpenFolder: Sendable, Hashable {
             guard let segments = folder.segments(ofAbsolute: path) else { continue }
             do throws(LocalFile.Failure) {
                 return try folder.file(segments.map(canonical).joined(separator: "/"), byteLimit: byteLimit)
-            } catch { throw error.told }
+            } catch { throw error.withReason }
         }
         throw LocalFile.Failure(isMissing: false, message: "\(path) is outside the folders that may be read")
     }
@@ -148,7 +148,7 @@ package final class OpenFolder: Sendable, Hashable {
             guard let segments = segments(ofAbsolute: path), let name = segments.last else {
                 throw missing(path, "it is outside the folder")
             }
-            guard !segments.contains(where: { Self.leavesOut($0) || $0.contains { $0 < 0x20 || $0 == 0x7F } }) else {
+            guard !segments.contains(where: { Self.excludes($0) || $0.contains { $0 < 0x20 || $0 == 0x7F } }) else {
                 throw missing(
                     path, "a name begins with a dot, belongs to another program, or contains control characters")
             }
@@ -162,7 +162,7 @@ package final class OpenFolder: Sendable, Hashable {
                 folder = try open(below, O_DIRECTORY)
             }
             return (folder, String(decoding: name, as: UTF8.self))
-        } catch { throw error.told }
+        } catch { throw error.withReason }
     }
 
     /// Opens a regular file. The error's message is the same for every reason, and `logged` contains the reason.
@@ -191,7 +191,7 @@ package final class OpenFolder: Sendable, Hashable {
             let type = Int(entry.pointee.d_type)
             withUnsafeBytes(of: &entry.pointee.d_name) { bytes in
                 let name = bytes.prefix { $0 != 0 }
-                guard !Self.leavesOut(name), NaturalOrder.precedes(after, name) else { return }
+                guard !Self.excludes(name), NaturalOrder.precedes(after, name) else { return }
                 if kept.count == most, let last = kept.last, !NaturalOrder.precedes(name, last.name) {
                     isAll = false
                     return
@@ -207,7 +207,7 @@ package final class OpenFolder: Sendable, Hashable {
         return (kept, isAll)
     }
 
-    private static func leavesOut(_ name: some Collection<UInt8>) -> Bool {
+    private static func excludes(_ name: some Collection<UInt8>) -> Bool {
         let name = String(decoding: name, as: UTF8.self)
         return FolderRule().reason(toLeaveOut: name, at: name) != nil
     }
@@ -226,7 +226,7 @@ package final class OpenFolder: Sendable, Hashable {
         let segments = Self.segments(path)
         let isRoot = path.isEmpty && flags & O_DIRECTORY != 0
         let isRefused = segments.contains {
-            $0.isEmpty || Self.leavesOut($0) || $0.contains(UInt8(ascii: "/")) || $0.contains(0)
+            $0.isEmpty || Self.excludes($0) || $0.contains(UInt8(ascii: "/")) || $0.contains(0)
         }
         guard isRoot || !isRefused else {
             throw missing(
@@ -269,7 +269,7 @@ package final class OpenFolder: Sendable, Hashable {
 
 extension LocalFile.Failure {
     /// The error with its reason in the message, for operators.
-    fileprivate var told: LocalFile.Failure {
+    fileprivate var withReason: LocalFile.Failure {
         LocalFile.Failure(isMissing: isMissing, isTooLarge: isTooLarge, message: logged ?? message)
     }
 }

@@ -8,8 +8,8 @@ extension SourceURL {
 
     /// Percent-encodes every octet of a path or query that a URL must not contain. Normalizing also decodes unreserved
     /// octets, writes other encodings in upper case, and turns a stray `%` into `%25` (RFC 3986 §6.2.2.1–2).
-    static func encoded(_ text: String, normalising: Bool) -> String {
-        let percent: UInt8? = normalising ? UInt8(ascii: "%") : nil
+    static func encoded(_ text: String, normalizing: Bool) -> String {
+        let percent: UInt8? = normalizing ? UInt8(ascii: "%") : nil
         if text.utf8.allSatisfy({ !needsEncoding($0) && $0 != percent }) { return text }
         let bytes = Array(text.utf8)
         var result: [UInt8] = []
@@ -18,7 +18,7 @@ extension SourceURL {
         while index < bytes.count {
             let byte = bytes[index]
             index += 1
-            if normalising, byte == UInt8(ascii: "%") {
+            if normalizing, byte == UInt8(ascii: "%") {
                 guard index + 1 < bytes.count, let high = hexValue(bytes[index]), let low = hexValue(bytes[index + 1])
                 else {
                     result += [0x25, 0x32, 0x35]

@@ -133,10 +133,10 @@ public struct SourceURL: Sendable, Hashable, CustomStringConvertible {
         let (host, port) = try Self.hostAndPort(authority, scheme: scheme, text: text)
         var query: String?
         if let mark = rest.utf8.firstIndex(of: UInt8(ascii: "?")) {
-            query = Self.encoded(String(rest[rest.utf8.index(after: mark)...]), normalising: false)
+            query = Self.encoded(String(rest[rest.utf8.index(after: mark)...]), normalizing: false)
             rest = rest[..<mark]
         }
-        let path = Self.withoutDotSegments(Self.encoded(String(rest), normalising: true))
+        let path = Self.withoutDotSegments(Self.encoded(String(rest), normalizing: true))
         parts = Parts(scheme: scheme, host: host, port: port, path: path, query: query, userinfo: userinfo)
     }
 

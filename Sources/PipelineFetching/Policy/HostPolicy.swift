@@ -60,7 +60,7 @@ public struct HostPolicy: Sendable, Hashable {
 public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     /// How to compare a path that programs interpret differently. For example, an origin may treat `%2F` or `//` as a
     /// single slash.
-    enum Reading {
+    enum PathReading {
         /// The pattern matches if it covers at least one reading of the path.
         case anyReading
         /// The pattern matches only if it covers every reading of the path.
@@ -137,7 +137,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// Returns whether a URL matches the pattern.
-    func matches(_ url: SourceURL, _ reading: Reading) -> Bool {
+    func matches(_ url: SourceURL, _ reading: PathReading) -> Bool {
         let isScheme = scheme == url.scheme || scheme == nil && (url.scheme != "s3" || reading == .anyReading)
         guard isScheme, port == nil || port == url.port else { return false }
         let name = Self.canonical(url.host)
@@ -150,7 +150,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
             }
         guard isHost else { return false }
         guard let path else { return true }
-        let readings = [url.path, Self.loose(url.path)]
+        let readings = [url.path, Self.lenient(url.path)]
         switch reading {
         case .anyReading: return readings.contains { Self.lies($0, within: path) }
         case .everyReading: return readings.allSatisfy { Self.lies($0, within: path) }
@@ -172,7 +172,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
 
     /// Returns the path as a lenient origin may read it: completely decoded, with backslashes as slashes, without
     /// parameters after `;`, with repeated slashes merged and dot segments resolved again.
-    private static func loose(_ path: String) -> String {
+    private static func lenient(_ path: String) -> String {
         var text = path
         // Decode until nothing changes, but at most four times, because real URLs are not encoded more often.
         for _ in 0..<4 {
@@ -183,7 +183,7 @@ public struct HostPattern: Sendable, Hashable, CustomStringConvertible {
         let segments = text.replacing("\\", with: "/").split(separator: "/", omittingEmptySubsequences: true)
             .map { $0.prefix { $0 != ";" } }
         let joined = "/" + segments.joined(separator: "/") + (text.hasSuffix("/") && !segments.isEmpty ? "/" : "")
-        return SourceURL.encoded(SourceURL.withoutDotSegments(joined), normalising: false)
+        return SourceURL.encoded(SourceURL.withoutDotSegments(joined), normalizing: false)
     }
 }
 

@@ -14,7 +14,7 @@ struct RateLimiter: Sendable {
     private var buckets: [String: Bucket] = [:]
 
     /// The maximum number of origins to remember. Beyond it, full buckets are dropped.
-    static let mostOrigins = 4096
+    static let maxOrigins = 4096
 
     /// - Parameter rate: the maximum number of requests per second. If 0, there is no limit.
     init(rate: Double) {
@@ -36,7 +36,7 @@ struct RateLimiter: Sendable {
         var bucket = bucket(origin, now: now)
         bucket.tokens -= 1
         buckets[origin] = bucket
-        if buckets.count > Self.mostOrigins { forgetFull(now: now) }
+        if buckets.count > Self.maxOrigins { forgetFull(now: now) }
     }
 
     private func bucket(_ origin: String, now: Double) -> Bucket {

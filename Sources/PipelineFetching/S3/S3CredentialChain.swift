@@ -68,7 +68,7 @@ actor S3CredentialChain {
             return known.signature
         }
         // All waiting requests share one search.
-        let task = search[profile] ?? Task { try await look(profile) }
+        let task = search[profile] ?? Task { try await findCredentials(profile) }
         search[profile] = task
         let result = await task.result
         search[profile] = nil
@@ -83,7 +83,7 @@ actor S3CredentialChain {
         }
     }
 
-    private func look(_ profile: String) async throws -> Found {
+    private func findCredentials(_ profile: String) async throws -> Found {
         let now = SystemClock.unix.seconds
         var result = Found(foundAt: now)
         if profile.isEmpty, let id = environment("AWS_ACCESS_KEY_ID"), let secret = environment("AWS_SECRET_ACCESS_KEY")

@@ -14,7 +14,7 @@ package struct BatchWorker: Sendable {
     private static let maxBatches = 64
     /// The number of seconds after which a waiting worker looks for new batches and expired leases. A quarter of a
     /// lease is used if that is less. Defaults to 1.
-    package var lookSeconds = 1.0
+    package var pollSeconds = 1.0
 
     private let consumer = RedisWord(BatchID().description)
     private let commands: RedisConnection
@@ -47,15 +47,15 @@ package struct BatchWorker: Sendable {
     ) async throws(BatchError) -> [LeasedItem]? {
         let deadline = SystemClock.monotonic.seconds + blockSeconds
         while true {
-            guard let look = try await look(min(max(count, 1), Self.maxItems), isIdle) else { return nil }
+            guard let poll = try await poll(min(max(count, 1), Self.maxItems), isIdle) else { return nil }
             let seconds = deadline - SystemClock.monotonic.seconds
-            if !look.items.isEmpty || seconds <= 0 { return look.items }
-            try await wait(look, atMost: seconds)
+            if !poll.items.isEmpty || seconds <= 0 { return poll.items }
+            try await wait(poll, atMost: seconds)
         }
     }
 
     /// The result of querying all batches.
-    private struct Look {
+    private struct Poll {
         var items: [LeasedItem] = []
         /// The batches that have no available item, each with the ID of the newest item that was ever leased.
         var idle: [(batch: BatchID, newest: RedisWord)] = []
@@ -63,26 +63,26 @@ package struct BatchWorker: Sendable {
     }
 
     /// Queries the batches once. Returns nil if `batch` is complete.
-    private func look(_ count: Int, _ isIdle: Bool) async throws(BatchError) -> Look? {
-        var look = Look(waitSeconds: lookSeconds)
-        for id in try await batches() where look.items.count < count && !look.items.contains(where: \.isAlone) {
-            let isFree: RedisWord = isIdle && look.items.isEmpty ? "1" : "0"
-            let words = [consumer, RedisWord(count - look.items.count), isFree]
+    private func poll(_ count: Int, _ isIdle: Bool) async throws(BatchError) -> Poll? {
+        var poll = Poll(waitSeconds: pollSeconds)
+        for id in try await batches() where poll.items.count < count && !poll.items.contains(where: \.isAlone) {
+            let isFree: RedisWord = isIdle && poll.items.isEmpty ? "1" : "0"
+            let words = [consumer, RedisWord(count - poll.items.count), isFree]
             let reply = try await commands.run(.take, [(id, words)])[0]
             switch reply {
             case .success(.status) where batch != nil: return nil
-            case .success(.status): try await unlist(id)
-            case .failure(.gone) where batch == nil: try await unlist(id)
+            case .success(.status): try await removeFromIndex(id)
+            case .failure(.gone) where batch == nil: try await removeFromIndex(id)
             case .failure(.unknownFormat) where batch == nil: break
-            case .success(let reply): try add(reply, id, to: &look)
+            case .success(let reply): try add(reply, id, to: &poll)
             case .failure(let error): throw error
             }
         }
-        return look
+        return poll
     }
 
     /// Removes a batch from the index if it is still complete or no longer exists.
-    private func unlist(_ id: BatchID) async throws(BatchError) {
+    private func removeFromIndex(_ id: BatchID) async throws(BatchError) {
         let reply = try await commands.batch([["SREM", BatchID.index, RedisWord(id.description)]])[0]
         guard case .integer = reply else { throw commands.failure(reply) }
     }
@@ -94,19 +94,19 @@ package struct BatchWorker: Sendable {
         return members.compactMap { $0.text.flatMap(BatchID.init) }.shuffled()
     }
 
-    /// Adds the reply to `BatchScript.take` to `look`.
-    private func add(_ reply: RedisReply, _ id: BatchID, to look: inout Look) throws(BatchError) {
+    /// Adds the reply to `BatchScript.take` to `poll`.
+    private func add(_ reply: RedisReply, _ id: BatchID, to poll: inout Poll) throws(BatchError) {
         guard let parts = reply.elements, parts.count == 3, case .integer(let lease) = parts[0],
-            case .bytes(let newest) = parts[1], let taken = parts[2].elements
+            case .bytes(let newest) = parts[1], let leased = parts[2].elements
         else { throw commands.failure(reply) }
-        if taken.isEmpty { look.idle.append((id, RedisWord(newest))) }
-        look.waitSeconds = min(look.waitSeconds, Double(lease) / 4000)
-        for pair in taken {
+        if leased.isEmpty { poll.idle.append((id, RedisWord(newest))) }
+        poll.waitSeconds = min(poll.waitSeconds, Double(lease) / 4000)
+        for pair in leased {
             guard let pair = pair.elements, pair.count == 2, let entry = StreamEntry(pair[0]),
                 case .integer(let attempt) = pair[1], let payload = entry.fields["payload"],
                 let number = entry.fields["number"].flatMap(StreamEntry.number)
             else { throw commands.failure(reply) }
-            look.items.append(
+            poll.items.append(
                 LeasedItem(
                     batch: id, entry: entry.id, number: number, payload: payload, attempt: attempt,
                     leaseSeconds: Double(lease) / 1000))
@@ -117,15 +117,15 @@ package struct BatchWorker: Sendable {
     ///
     /// Unlike XREADGROUP, XREAD does not lease items. A cancelled wait or a lost reply therefore does not count as a
     /// try, and waiting for several batches never returns more items than requested.
-    private func wait(_ look: Look, atMost seconds: Double) async throws(BatchError) {
-        let seconds = min(seconds, look.waitSeconds)
-        guard !look.idle.isEmpty else {
+    private func wait(_ poll: Poll, atMost seconds: Double) async throws(BatchError) {
+        let seconds = min(seconds, poll.waitSeconds)
+        guard !poll.idle.isEmpty else {
             do { return try await Task.sleep(for: .seconds(seconds)) } catch {
                 throw .redis(RedisError(.cancelled, commands.url, "the call was cancelled"))
             }
         }
         _ = try await waits.read(
-            look.idle.map { ($0.batch.items, $0.newest) }, count: 1, blockSeconds: seconds,
+            poll.idle.map { ($0.batch.items, $0.newest) }, count: 1, blockSeconds: seconds,
             timeoutSeconds: timeoutSeconds)
     }
 

@@ -71,5 +71,5 @@ struct StreamEntry {
         return fields
     }
 
-    static func number(_ bytes: [UInt8]) -> Int? { PurgePlace.number(String(decoding: bytes, as: UTF8.self)) }
+    static func number(_ bytes: [UInt8]) -> Int? { PurgePosition.number(String(decoding: bytes, as: UTF8.self)) }
 }

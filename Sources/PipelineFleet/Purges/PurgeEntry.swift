@@ -19,7 +19,7 @@ struct PurgeEntry: Sendable, Hashable {
         for (name, value) in zip(fields, fields.dropFirst()).enumerated().filter({ $0.offset % 2 == 0 }).map(\.element)
         {
             switch (name.text, value) {
-            case ("number", _): number = value.text.flatMap(PurgePlace.number)
+            case ("number", _): number = value.text.flatMap(PurgePosition.number)
             case ("payload", .bytes(let bytes)): payload = bytes
             case ("node", _): node = value.text
             default: break

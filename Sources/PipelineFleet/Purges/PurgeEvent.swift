@@ -1,15 +1,15 @@
 /// The reason why purges may have been missed.
 package enum PurgeLoss: Sendable, Hashable, CustomStringConvertible {
     /// The node's stored position is missing or damaged.
-    case damagedPlace
+    case damagedPosition
     /// The numbers in the stream are smaller than the node's number, because the server was emptied or a failover lost
     /// writes.
-    case smallerNumber(Int, place: Int)
+    case smallerNumber(Int, position: Int)
     /// Entries are missing before number `found`, or at the end if `found` is nil.
     case gap(expected: Int, found: Int?)
     /// The entry at the node's position is no longer in the stream, because it was trimmed while the node was away or
     /// the stream was replaced.
-    case placeGone(Int)
+    case positionGone(Int)
     /// The stream was created again, or another node has lost purges.
     case otherEpoch
     /// An entry lacks a field, or a field cannot be parsed.
@@ -17,16 +17,16 @@ package enum PurgeLoss: Sendable, Hashable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .damagedPlace: "this node's position in the stream of purges is missing or damaged"
-        case .smallerNumber(let number, let place):
+        case .damagedPosition: "this node's position in the stream of purges is missing or damaged"
+        case .smallerNumber(let number, let position):
             """
-            the stream of purges is at number \(number), but this node was at \(place): the server was emptied, or a \
+            the stream of purges is at number \(number), but this node was at \(position): the server was emptied, or a \
             failover lost writes
             """
         case .gap(let expected, let found?):
             "purge \(expected) is missing from the stream of purges; the next one is \(found)"
         case .gap(let expected, nil): "purge \(expected) was published but is missing from the stream of purges"
-        case .placeGone(let number):
+        case .positionGone(let number):
             """
             the stream of purges no longer contains number \(number), the last one applied: it was trimmed while this node \
             was disconnected, or replaced

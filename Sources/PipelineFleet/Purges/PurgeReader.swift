@@ -29,13 +29,13 @@ package struct PurgeReader: Sendable {
     /// - Throws: errors from `apply` and `advance`. Errors of the connection itself are events.
     package func run(
         from start: PurgeStart, apply: @Sendable ([PurgeEvent]) async throws -> Void,
-        advance: @Sendable (PurgePlace) async throws -> Void,
-        confirm: @Sendable (_ since: Double, PurgePlace) async -> Void = { _, _ in }
+        advance: @Sendable (PurgePosition) async throws -> Void,
+        confirm: @Sendable (_ since: Double, PurgePosition) async -> Void = { _, _ in }
     ) async throws {
         let redis = RedisConnection(connection)
         defer { redis.close() }
         var progress = PurgeProgress(start)
-        var stored = progress.place
+        var stored = progress.position
         var (isConnected, isLate) = (false, false)
         var reported: RedisError.Code?
         while !Task.isCancelled {
@@ -48,9 +48,9 @@ package struct PurgeReader: Sendable {
                 (isConnected, reported) = (true, nil)
                 if !all.isEmpty { try await apply(all) }
                 progress = next
-                if let place = progress.place, place != stored { try await advance(place) }
-                stored = progress.place ?? stored
-                if let place = progress.place, events.count < Self.batch { await confirm(began, place) }
+                if let position = progress.position, position != stored { try await advance(position) }
+                stored = progress.position ?? stored
+                if let position = progress.position, events.count < Self.batch { await confirm(began, position) }
                 // The process may have been stopped in the meantime, for example. Purges that were published since then
                 // are read at once.
                 isLate = SystemClock.boot.seconds - began > 2 * blockSeconds
@@ -70,7 +70,7 @@ package struct PurgeReader: Sendable {
     ) async throws(RedisError) -> ([PurgeEvent], PurgeProgress) {
         let (name, counter, epoch) = (RedisWord(stream.name), RedisWord(stream.counter), RedisWord(stream.epoch))
         var next = progress
-        guard let place = progress.place else {
+        guard let position = progress.position else {
             let reply = try await redis.send([stream.beginning(replacing: progress.outdated)])[0]
             guard let results = reply.elements, results.count == 3, let epoch = results[0].text else {
                 throw redis.unexpected(reply)
@@ -78,7 +78,7 @@ package struct PurgeReader: Sendable {
             let last = try entries(results[2], redis).first
             return (next.begin(counter: try number(results[1], redis), last: last?.id, epoch: epoch), next)
         }
-        let id = RedisWord(place.streamID.description)
+        let id = RedisWord(position.streamID.description)
         // The first read does not block, so that a failing server is noticed at once.
         let block = waits ? ["BLOCK", RedisWord(max(Int(blockSeconds * 1000), 1))] : []
         let first = progress.needsEpoch ? [stream.beginning(replacing: progress.outdated)] : []
@@ -94,7 +94,7 @@ package struct PurgeReader: Sendable {
             guard let epoch = replies[0].text, sent[0].elements != nil else { throw redis.unexpected(sent[0]) }
             next.adopt(epoch)
         }
-        let hasPlace = try !entries(replies[2], redis).isEmpty
+        let hasPosition = try !entries(replies[2], redis).isEmpty
         var found: [PurgeEntry] = []
         if replies[3] != .null {
             // The reply is one pair of a stream's name and its entries.
@@ -104,13 +104,13 @@ package struct PurgeReader: Sendable {
             found = try entries(pair[1], redis)
         }
         let events = next.take(
-            counter: try number(replies[1], redis), hasPlace: hasPlace, entries: found, epoch: replies[0].text)
+            counter: try number(replies[1], redis), hasPosition: hasPosition, entries: found, epoch: replies[0].text)
         return (events, next)
     }
 
     private func number(_ reply: RedisReply, _ redis: RedisConnection) throws(RedisError) -> Int {
         if reply == .null { return 0 }
-        guard let number = reply.text.flatMap(PurgePlace.number) else { throw redis.unexpected(reply) }
+        guard let number = reply.text.flatMap(PurgePosition.number) else { throw redis.unexpected(reply) }
         return number
     }
 

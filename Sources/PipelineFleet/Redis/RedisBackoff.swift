@@ -10,7 +10,7 @@ struct RedisBackoff {
         _ configuration: RedisConnection.Configuration, now: Double, jitter: Double = .random(in: 0...1)
     ) -> Double {
         let doubled = configuration.firstBackoffSeconds * Double(1 << min(failures, 20))
-        let seconds = min(doubled, configuration.mostBackoffSeconds) * (1 + jitter) / 2
+        let seconds = min(doubled, configuration.maxBackoffSeconds) * (1 + jitter) / 2
         failures += 1
         retryAt = now + seconds
         return seconds

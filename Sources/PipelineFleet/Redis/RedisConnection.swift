@@ -24,7 +24,7 @@ package final class RedisConnection: Sendable {
         /// failure. Defaults to 0.1.
         package var firstBackoffSeconds = 0.1
         /// The maximum number of seconds after doubling. Defaults to 10.
-        package var mostBackoffSeconds = 10.0
+        package var maxBackoffSeconds = 10.0
 
         package init(_ url: RedisURL) { self.url = url }
     }
@@ -151,7 +151,7 @@ private final class RedisWorker: @unchecked Sendable {
         if link?.isStale == true { link = nil }
         if link == nil { try failDuringBackoff() }
         do throws(RedisError) {
-            let link = try connected(deadline)
+            let link = try connectedLink(deadline)
             let replies = try link.exchange(commands, deadline: deadline)
             backoff = RedisBackoff()
             return replies
@@ -175,7 +175,7 @@ private final class RedisWorker: @unchecked Sendable {
         throw failure
     }
 
-    private func connected(_ deadline: Double) throws(RedisError) -> RedisLink {
+    private func connectedLink(_ deadline: Double) throws(RedisError) -> RedisLink {
         if let link { return link }
         let url = configuration.url
         guard credis_load() else {

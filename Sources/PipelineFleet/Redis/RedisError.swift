@@ -48,7 +48,7 @@ package struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
             return RedisError(.credentialsRefused, url, "\(advice) (\(kind))")
         }
         // If a server does not know AUTH, its error repeats the arguments.
-        let isTelling = url.password.map { !$0.isEmpty && text.contains($0) } ?? false
+        let revealsPassword = url.password.map { !$0.isEmpty && text.contains($0) } ?? false
         let advice =
             switch kind {
             case "NOPERM": "; allow the command and the keys in the ACL of the user"
@@ -57,7 +57,7 @@ package struct RedisError: Error, Sendable, Hashable, CustomStringConvertible {
             case "OOM": "; raise the server's maxmemory, or configure it to evict other keys"
             default: ""
             }
-        return RedisError(.server, url, "the server answered: \(isTelling ? String(kind) : text)\(advice)")
+        return RedisError(.server, url, "the server answered: \(revealsPassword ? String(kind) : text)\(advice)")
     }
 }
 

@@ -38,7 +38,7 @@ final class RedisLink {
         (self.configuration, self.wait, self.check) = (configuration, wait, check)
         (self.easy, self.reader) = (easy, reader)
         try connect(deadline)
-        try introduce(deadline)
+        try authenticate(deadline)
     }
 
     deinit {
@@ -50,7 +50,7 @@ final class RedisLink {
     private func connect(_ deadline: Double) throws(RedisError) {
         let milliseconds = Int(max((deadline - SystemClock.monotonic.seconds) * 1000, 1))
         var statuses = [
-            ccurl_set_string(easy, CURLOPT_URL, "\(url.isTLS ? "https" : "http")://\(url.place)/"),
+            ccurl_set_string(easy, CURLOPT_URL, "\(url.isTLS ? "https" : "http")://\(url.authority)/"),
             ccurl_set_string(easy, CURLOPT_PROTOCOLS_STR, "http,https"),
             ccurl_set_long(easy, CURLOPT_CONNECT_ONLY, 1),
             ccurl_set_string(easy, CURLOPT_PROXY, ""),
@@ -74,8 +74,8 @@ final class RedisLink {
         }
         var running: Int32 = 0
         while curl_multi_perform(wait.multi, &running) == CURLM_OK, running > 0 {
-            try goOn(deadline, "connecting")
-            wait.rest(until: deadline)
+            try checkDeadline(deadline, "connecting")
+            wait.wait(until: deadline)
         }
         var left: Int32 = 0
         guard let message = curl_multi_info_read(wait.multi, &left), message.pointee.msg == CURLMSG_DONE else {
@@ -126,14 +126,14 @@ final class RedisLink {
             .timedOut, url, "no response in time (\(activity)); the server may be overloaded or stopped\(advice)")
     }
 
-    private func goOn(_ deadline: Double, _ activity: String) throws(RedisError) {
+    private func checkDeadline(_ deadline: Double, _ activity: String) throws(RedisError) {
         try check()
         if SystemClock.monotonic.seconds >= deadline { throw timedOut(activity) }
     }
 
     /// Authenticates and selects the database. PING shows whether a password is missing, and whether the server is
     /// Redis.
-    private func introduce(_ deadline: Double) throws(RedisError) {
+    private func authenticate(_ deadline: Double) throws(RedisError) {
         var commands: [[RedisWord]] = []
         if let password = url.password {
             commands.append(["AUTH"] + (url.user.isEmpty ? [] : [RedisWord(url.user)]) + [RedisWord(password)])
@@ -171,10 +171,10 @@ final class RedisLink {
             // A reply that has arrived is accepted, however late it is read, because the process may have been stopped
             // in the meantime.
             if try receive(into: &replies) { continue }
-            try goOn(deadline, "received \(replies.count) of \(commands.count) replies")
+            try checkDeadline(deadline, "received \(replies.count) of \(commands.count) replies")
             // Replies are read while commands are written. Otherwise, server and client could wait for each other.
             let events = CURL_WAIT_POLLIN | (sent < bytes.count ? CURL_WAIT_POLLOUT : 0)
-            wait.rest(until: deadline, socket: socket, events: events)
+            wait.wait(until: deadline, socket: socket, events: events)
         }
         guard replies.count == commands.count else {
             throw RedisError(.protocolViolation, url, "the server sent more replies than it received commands")

@@ -103,14 +103,16 @@ package struct RedisURL: Sendable, Hashable, CustomStringConvertible {
 
     /// Takes the user and the password from another URL of the same server if this URL has none.
     package mutating func takeCredentials(of other: RedisURL) {
-        guard password == nil, other.place == place, other.isTLS == isTLS else { return }
+        guard password == nil, other.authority == authority, other.isTLS == isTLS else { return }
         (user, password) = (other.user, other.password)
     }
 
-    package var description: String { "\(isTLS ? "rediss" : "redis")://\(place)\(database == 0 ? "" : "/\(database)")" }
+    package var description: String {
+        "\(isTLS ? "rediss" : "redis")://\(authority)\(database == 0 ? "" : "/\(database)")"
+    }
 
     /// `HOST:PORT`, with brackets around an IPv6 address.
-    var place: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
+    var authority: String { "\(host.contains(":") ? "[\(host)]" : host):\(port)" }
 
     private static func split(_ text: Substring, at mark: String) -> (before: Substring, after: Substring?) {
         guard let range = text.firstRange(of: mark) else { return (text, nil) }

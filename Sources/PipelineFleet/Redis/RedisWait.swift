@@ -22,7 +22,7 @@ final class RedisWait: @unchecked Sendable {
     func wake() { curl_multi_wakeup(multi) }
 
     /// Waits for libcurl's own sockets, and for the additional socket if one is given.
-    func rest(until deadline: Double, socket: curl_socket_t? = nil, events: Int32 = 0) {
+    func wait(until deadline: Double, socket: curl_socket_t? = nil, events: Int32 = 0) {
         let milliseconds = Int32(min(max((deadline - SystemClock.monotonic.seconds) * 1000, 0).rounded(.up), 60_000))
         var other = curl_waitfd(fd: socket ?? -1, events: Int16(events), revents: 0)
         curl_multi_poll(multi, &other, socket == nil ? 0 : 1, milliseconds, nil)

@@ -4,7 +4,7 @@ enum BMPDecoder: OriginalDecoder {
     /// Our own code decodes the pixels. libvips only receives the result.
     static let loader = "copy"
 
-    static func recognises(_ file: ByteReader) -> Bool {
+    static func recognizes(_ file: ByteReader) -> Bool {
         // Check the length of the bitmap's header, because text may also begin with these letters.
         file.matches("BM") && (file.uint32(14, .little) ?? 256) < 256
     }

@@ -85,7 +85,7 @@ struct ByteReader {
         while let byte = byte(start), byte == 0x20 || (9...13).contains(byte) { start += 1 }
         guard start > 0 else { return self }
         let rest = part(start)
-        return JPEGDecoder.recognises(rest) || PNGDecoder.recognises(rest) ? rest : self
+        return JPEGDecoder.recognizes(rest) || PNGDecoder.recognizes(rest) ? rest : self
     }
 
     /// Returns at most `limit` bytes as text, up to the first NUL and without leading or trailing spaces. Returns nil

@@ -78,12 +78,12 @@ struct DeviceBitmap {
         let paletteStart = start + size + (hasMasks && size == 40 ? (compression == 6 ? 16 : 12) : 0)
         entryBytes = isOld ? 3 : 4
         let used = field(32)
-        let colours = used == 0 && bits <= 8 ? 1 << bits : used
+        let colors = used == 0 && bits <= 8 ? 1 << bits : used
         if offset > 0, offset < start + size {
             throw ImageHeader.damaged("BMP", "its pixel data begins at byte \(offset), inside the header")
         }
-        let end = offset > 0 ? offset : paletteStart + colours * entryBytes
-        palette = file.part(paletteStart, max(0, end - paletteStart)).part(0, min(colours, 256) * entryBytes)
+        let end = offset > 0 ? offset : paletteStart + colors * entryBytes
+        palette = file.part(paletteStart, max(0, end - paletteStart)).part(0, min(colors, 256) * entryBytes)
         lines = file.part(end)
         // The value is LCS_PROFILE_EMBEDDED. The offset is relative to the first byte of the header.
         profile = size == 124 && field(56) == 0x4D42_4544 ? file.part(start + field(112), field(116)) : file.part(0, 0)
@@ -116,9 +116,9 @@ struct DeviceBitmap {
         }
         let indices = isRunLength ? try unpackedRuns() : []
         // Colors that are missing from the palette are black.
-        var colours = [UInt8](repeating: 0, count: 256 * 3)
+        var colors = [UInt8](repeating: 0, count: 256 * 3)
         for index in 0..<min(256, palette.count / entryBytes) {
-            for band in 0..<3 { colours[index * 3 + band] = palette.byte(index * entryBytes + 2 - band) ?? 0 }
+            for band in 0..<3 { colors[index * 3 + band] = palette.byte(index * entryBytes + 2 - band) ?? 0 }
         }
         let bands = hasAlpha ? 4 : 3
         let storage = PixelStorage(byteCount: width * height * bands)
@@ -135,7 +135,7 @@ struct DeviceBitmap {
                         isRunLength
                         ? Int(indices[line * width + x])
                         : Int(bytes[first + byte]) >> (8 - bits - bit) & (1 << bits - 1)
-                    for band in 0..<3 { pixels[at + band] = colours[index * 3 + band] }
+                    for band in 0..<3 { pixels[at + band] = colors[index * 3 + band] }
                 } else {
                     var pixel = 0
                     for byte in 0..<bits / 8 { pixel |= Int(bytes[first + x * bits / 8 + byte]) << (8 * byte) }
@@ -147,7 +147,7 @@ struct DeviceBitmap {
         }
         // Programs that do not support alpha write zeros, which do not mean that the picture is transparent.
         if hasAlpha, !isSeen { setAlpha(of: pixels) }
-        let image = try Image(storage, width: width, height: height, bands: bands).labelled("srgb")
+        let image = try Image(storage, width: width, height: height, bands: bands).labeled("srgb")
         if profile.count > 0 { image.set("icc-profile-data", [UInt8](profile.all)) }
         return image
     }

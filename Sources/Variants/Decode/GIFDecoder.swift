@@ -3,7 +3,7 @@ enum GIFDecoder: OriginalDecoder {
     static let format = ImageFormat.gif
     static let loader = "gifload_buffer"
 
-    static func recognises(_ file: ByteReader) -> Bool { file.matches("GIF87a") || file.matches("GIF89a") }
+    static func recognizes(_ file: ByteReader) -> Bool { file.matches("GIF87a") || file.matches("GIF89a") }
 
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         guard let found = Frames(file) else {
@@ -52,7 +52,7 @@ enum GIFDecoder: OriginalDecoder {
         storage.write(UnsafeRawBufferPointer(rebasing: bytes[..<end]), at: 0)
         if !found.namesTransparency { transparent.withUnsafeBytes { storage.write($0, at: end) } }
         for frame in found.clearing {
-            guard let index = unusedColour(file, frame.data) else { continue }
+            guard let index = unusedColor(file, frame.data) else { continue }
             storage.mutableBytes[frame.control + 3] |= 1
             storage.mutableBytes[frame.control + 6] = index
         }
@@ -62,7 +62,7 @@ enum GIFDecoder: OriginalDecoder {
     /// Returns a color index that no pixel of a frame uses. Returns nil if the frame uses all 256 colors. Every color
     /// that LZW data uses occurs among its codes, so it is sufficient to follow the lengths of the codes (GIF89a
     /// appendix F).
-    static func unusedColour(_ file: ByteReader, _ data: Int) -> UInt8? {
+    static func unusedColor(_ file: ByteReader, _ data: Int) -> UInt8? {
         guard let size = file.byte(data), size == 8 else { return 255 }
         var isUsed = [Bool](repeating: false, count: 256)
         // `next` is the number of the next table entry. The first code after the table has been cleared adds no entry.
@@ -128,11 +128,11 @@ extension GIFDecoder {
                 let flags = file.byte(10), file.byte(12) != nil
             else { return nil }
             canvas = Area(x: 0..<width, y: 0..<height)
-            end = 13 + Self.colourTableBytes(flags)
+            end = 13 + Self.colorTableBytes(flags)
             var control: Int?
             /// The area that is possibly unpainted: the canvas, or the area that was cleared last.
             var hole: Area?
-            while blocks < HeaderParts.mostCounted, let block = file.byte(end) {
+            while blocks < HeaderParts.maxCounted, let block = file.byte(end) {
                 if block == 0x21 || block == 0x2C { blocks += 1 }
                 if block == 0x21 {
                     if file.byte(end + 1) == 0xF9 { control = end }
@@ -149,7 +149,7 @@ extension GIFDecoder {
                             x: 0..<max(width, area.x.upperBound), y: 0..<max(height, area.y.upperBound))
                         hole = canvas
                     }
-                    let data = end + 10 + Self.colourTableBytes(local)
+                    let data = end + 10 + Self.colorTableBytes(local)
                     let flags = control.flatMap { file.byte($0 + 3) } ?? 0
                     if flags & 1 == 1 { namesTransparency = true }
                     let isCovered = hole.map { flags & 1 == 0 && area.contains($0) } ?? true
@@ -172,7 +172,7 @@ extension GIFDecoder {
             }
         }
 
-        private static func colourTableBytes(_ flags: UInt8) -> Int {
+        private static func colorTableBytes(_ flags: UInt8) -> Int {
             flags & 0x80 == 0 ? 0 : 3 << (Int(flags & 7) + 1)
         }
 

@@ -17,7 +17,7 @@ extension HEIFContainer {
     static var loader: String { "heifload_buffer" }
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 20 }
 
-    static func recognises(_ file: ByteReader) -> Bool { HEIFHeader.format(file) == format }
+    static func recognizes(_ file: ByteReader) -> Bool { HEIFHeader.format(file) == format }
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         try HEIFHeader.parse(file, format: format)
     }
@@ -38,7 +38,7 @@ extension HEIFContainer {
             return try part == .alpha ? image : matrix?.rgb(image) ?? image
         }
         guard let alpha = HEIFHeader.Alpha(file) else {
-            return try ColourConversion.described(image(.both)) { $0 ? nil : HEIFHeader.colour(file) }
+            return try ColorConversion.described(image(.both)) { $0 ? nil : HEIFHeader.color(file) }
         }
         var result: Image
         if let canBeEnlarged = alpha.canBeEnlarged {
@@ -48,7 +48,7 @@ extension HEIFContainer {
                     "its alpha channel is larger than the picture, or the picture is cropped; convert it to another format"
                 )
             }
-            result = try image(.colours)
+            result = try image(.colors)
             let small = try image(.alpha)
             let scale: [(String, VipsArgument)] = [
                 ("in", .image(try small.band(0))), ("scale", .double(Double(result.width) / Double(small.width))),
@@ -61,7 +61,7 @@ extension HEIFContainer {
         }
         guard result.hasAlpha else { throw RenderError(.undecodable, "its alpha channel cannot be decoded") }
         if alpha.isPremultiplied { result = try result.dividedByAlpha() }
-        return try ColourConversion.described(result) { $0 ? nil : HEIFHeader.colour(file) }
+        return try ColorConversion.described(result) { $0 ? nil : HEIFHeader.color(file) }
     }
 
     /// Accepts both orientations, because some decoders do not apply the rotation in the container.

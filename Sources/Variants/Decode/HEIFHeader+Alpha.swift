@@ -15,7 +15,7 @@ extension HEIFHeader {
         var isPremultiplied: Bool { references("prem").contains { $0.from == primary && $0.to.contains(item) } }
 
         /// The part of a file to decode: colors with alpha, only colors, or only alpha.
-        enum Part { case both, colours, alpha }
+        enum Part { case both, colors, alpha }
 
         /// Whether alpha can be enlarged to the size of the colors (`ispe`). This requires that alpha is smaller and
         /// that the colors are not cropped. nil if the sizes are equal.
@@ -25,8 +25,8 @@ extension HEIFHeader {
                     [box.data.uint32(4) ?? 0, box.data.uint32(8) ?? 0]
                 }
             }
-            guard let colours = size(primary), let own = size(item), own != colours else { return nil }
-            return own[0] <= colours[0] && own[1] <= colours[1] && indexes(of: primary) { $0.type == "clap" }.isEmpty
+            guard let colors = size(primary), let own = size(item), own != colors else { return nil }
+            return own[0] <= colors[0] && own[1] <= colors[1] && indexes(of: primary) { $0.type == "clap" }.isEmpty
         }
 
         /// Reads the alpha picture of the primary picture. Returns nil if the primary picture has no alpha.

@@ -62,7 +62,7 @@ enum HEIFHeader {
     }
 
     static func checkCount(of boxes: some Sequence<Box>, _ name: String) throws(RenderError) {
-        let count = boxes.prefix(HeaderParts.mostCounted).reduce(0) { count, _ in count + 1 }
+        let count = boxes.prefix(HeaderParts.maxCounted).reduce(0) { count, _ in count + 1 }
         try HeaderParts.check(name, count, "boxes", most: HeaderParts.boxes)
     }
 
@@ -87,7 +87,7 @@ enum HEIFHeader {
                 details.profileName = ProfileName.read(profile)
             }
         }
-        details.profileName = details.profileName ?? colour(reader)?.title
+        details.profileName = details.profileName ?? color(reader)?.title
         if let item = itemID("Exif", meta), let place = location(of: item, in: meta) {
             let block = reader.part(place.offset, place.length)
             // The first four bytes are the offset of the TIFF header, relative to their end.
@@ -110,13 +110,13 @@ enum HEIFHeader {
                 let box = own.first(where: { $0.type == "colr" && $0.data.matches("nclx") })?.data,
                 let matrix = box.uint16(8), let range = box.byte(10), let place = box.all.baseAddress
             else { return nil }
-            let isGrey = own.contains {
+            let isGray = own.contains {
                 $0.type == "pixi" && $0.data.byte(4) == 1 || $0.type == "av1C" && ($0.data.byte(2) ?? 0) & 0x10 != 0
                     || $0.type == "hvcC" && ($0.data.byte(16) ?? 1) & 3 == 0
             }
             let isFull = range & 0x80 != 0
-            isYCgCo = matrix == 8 && isFull && !isGrey
-            guard isYCgCo || !isFull && (isGrey || matrix == 0) else { return nil }
+            isYCgCo = matrix == 8 && isFull && !isGray
+            guard isYCgCo || !isFull && (isGray || matrix == 0) else { return nil }
             codes = place + 8 - start
         }
 
@@ -143,18 +143,18 @@ enum HEIFHeader {
 
     /// Returns the color space of `nclx` (14496-12 §12.1.5). As in browsers, the curve of BT.709 and an unspecified
     /// curve are treated as the curve of sRGB.
-    static func colour(_ reader: ByteReader) -> NamedColour? {
+    static func color(_ reader: ByteReader) -> CodedColorSpace? {
         guard let own = properties(reader)?.own,
             let codes = own.first(where: { $0.type == "colr" && $0.data.matches("nclx") })?.data,
             let primaries = codes.uint16(4), let transfer = codes.uint16(6)
         else { return nil }
-        var colour = NamedColour(
+        var color = CodedColorSpace(
             primaries: primaries == 2 ? 1 : primaries, transfer: [1, 2, 6, 14, 15].contains(transfer) ? 13 : transfer,
             " (nclx)")
         if let light = own.first(where: { $0.type == "clli" })?.data.uint16(0), light > 0 {
-            colour?.peak = Double(light)
+            color?.peak = Double(light)
         }
-        return colour
+        return color
     }
 
     /// Returns the ID of the first item of a type in `iinf` (14496-12 §8.11.6, entries of version 2 or 3).

@@ -15,14 +15,14 @@ enum HeaderParts {
     /// The maximum number of boxes at one level in an AVIF, HEIF or JPEG XL file. The limits of libheif are higher.
     static let boxes = 10_000
     /// The number at which counting stops, so that counting takes only milliseconds.
-    static let mostCounted = 200_000
+    static let maxCounted = 200_000
 
     /// Throws `overLimit` if `count` is greater than `most`.
     static func check(_ format: String, _ count: Int, _ parts: String, most: Int) throws(RenderError) {
         guard count > most else { return }
         throw RenderError(
             .overLimit,
-            "the \(format) has \(count)\(count < mostCounted ? "" : " or more") \(parts), but the maximum is \(most); "
+            "the \(format) has \(count)\(count < maxCounted ? "" : " or more") \(parts), but the maximum is \(most); "
                 + "save the picture again without metadata")
     }
 }

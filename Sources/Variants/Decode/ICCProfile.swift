@@ -59,11 +59,11 @@ enum ICCProfile {
     }
 }
 
-extension NamedColour {
+extension CodedColorSpace {
     /// Returns the profile of this color space, or of gray in this color space. Returns nil for HDR, which a matrix and
     /// a curve cannot describe.
-    func profile(isGrey: Bool) -> [UInt8]? {
+    func profile(isGray: Bool) -> [UInt8]? {
         guard case .parametric(let g, let a, let b, let c, let d) = curve else { return nil }
-        return ICCProfile.make(title, isGrey ? nil : Self.toD50(primaries), curve: [g, a, b, c, d])
+        return ICCProfile.make(title, isGray ? nil : Self.toD50(primaries), curve: [g, a, b, c, d])
     }
 }

@@ -7,7 +7,7 @@ enum ICODecoder: OriginalDecoder {
     static let format = ImageFormat.ico
     static let loader = "pngload_buffer"
 
-    static func recognises(_ file: ByteReader) -> Bool {
+    static func recognizes(_ file: ByteReader) -> Bool {
         (file.matches([0, 0, 1, 0]) || file.matches([0, 0, 2, 0])) && (file.uint16(4, .little) ?? 0) > 0
             && (file.uint32(18, .little) ?? 0) >= 22
     }
@@ -42,8 +42,8 @@ enum ICODecoder: OriginalDecoder {
         }
     }
 
-    static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
-        if case .png(let png)? = try? picture(ByteReader(bytes)) { MendedPNG.bytes(png.all) } else { nil }
+    static func repaired(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
+        if case .png(let png)? = try? picture(ByteReader(bytes)) { RepairedPNG.bytes(png.all) } else { nil }
     }
 
     private enum Picture {
@@ -54,7 +54,7 @@ enum ICODecoder: OriginalDecoder {
     /// Returns the picture with the most pixels. Among equally large pictures, returns the picture with the most bits
     /// per pixel. A file that has been repaired is a plain PNG.
     private static func picture(_ file: ByteReader) throws(RenderError) -> Picture {
-        if PNGDecoder.recognises(file) { return .png(file) }
+        if PNGDecoder.recognizes(file) { return .png(file) }
         // A cursor stores a position instead of the number of bits.
         let isCursor = file.byte(2) == 2
         var best: (picture: Picture, pixels: Int, bits: Int)?
@@ -63,7 +63,7 @@ enum ICODecoder: OriginalDecoder {
             else { break }
             let data = file.part(at)
             let found: (Picture, pixels: Int, bits: Int)
-            if PNGDecoder.recognises(data), let width = data.uint32(16), let height = data.uint32(20) {
+            if PNGDecoder.recognizes(data), let width = data.uint32(16), let height = data.uint32(20) {
                 // Some icons contain copies for old systems that were reduced to fewer colors but are stored as RGBA.
                 let given = isCursor || bits == 0 ? 32 : bits
                 found = (.png(data), min(width, 1 << 24) * min(height, 1 << 24), given)

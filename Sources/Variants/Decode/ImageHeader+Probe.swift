@@ -17,8 +17,8 @@ extension ImageHeader {
     /// Reads the header from memory that stays valid during the call, such as a mapped file.
     public static func probe(_ bytes: UnsafeRawBufferPointer) throws(RenderError) -> ImageHeader {
         let file = ByteReader(bytes).withoutLeadingSpace
-        guard let decoder = Catalogue.decoders.first(where: { $0.recognises(file) }) else {
-            throw ForeignBytes.error(for: file)
+        guard let decoder = Catalog.decoders.first(where: { $0.recognizes(file) }) else {
+            throw UnsupportedContent.error(for: file)
         }
         return try decoder.header(file)
     }
@@ -47,10 +47,10 @@ extension ImageHeader {
 
 extension ImageFormat {
     /// Returns the format of a file that begins with these bytes. Returns nil if no decoder recognizes them.
-    package static func recognised(_ bytes: [UInt8]) -> ImageFormat? {
+    package static func recognized(_ bytes: [UInt8]) -> ImageFormat? {
         bytes.withUnsafeBytes { buffer in
             let file = ByteReader(buffer).withoutLeadingSpace
-            return Catalogue.decoders.first { $0.recognises(file) }?.format
+            return Catalog.decoders.first { $0.recognizes(file) }?.format
         }
     }
 }

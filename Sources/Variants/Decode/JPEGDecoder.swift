@@ -8,7 +8,7 @@ enum JPEGDecoder: OriginalDecoder {
     /// afterwards is far lower.
     static let maxCountedScans = 1000
 
-    static func recognises(_ file: ByteReader) -> Bool { file.matches([0xFF, 0xD8, 0xFF]) }
+    static func recognizes(_ file: ByteReader) -> Bool { file.matches([0xFF, 0xD8, 0xFF]) }
 
     /// Each scan processes the coefficients of the complete picture.
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double {
@@ -28,7 +28,7 @@ enum JPEGDecoder: OriginalDecoder {
         try forEachSegment(file) { marker, segment, _ throws(RenderError) in
             segments += 1
             switch marker {
-            case _ where segments > HeaderParts.segments: return segments < HeaderParts.mostCounted
+            case _ where segments > HeaderParts.segments: return segments < HeaderParts.maxCounted
             case _ where isFrame(marker):
                 if header == nil {
                     header = try frame(segment)
@@ -102,7 +102,7 @@ enum JPEGDecoder: OriginalDecoder {
     }
 
     static func source(_ bytes: UnsafeRawBufferPointer) -> (bytes: VipsArgument, failOn: String) {
-        guard let ending = UnendedJPEG.ending(ByteReader(bytes)) else { return (.bytes(bytes), "truncated") }
+        guard let ending = UnterminatedJPEG.ending(ByteReader(bytes)) else { return (.bytes(bytes), "truncated") }
         let storage = PixelStorage(byteCount: bytes.count + ending.bytes.count)
         storage.write(bytes, at: 0)
         ending.bytes.withUnsafeBytes { storage.write($0, at: bytes.count) }

@@ -9,7 +9,7 @@ enum JXLDecoder: OriginalDecoder {
     static let loader = "jxlload_buffer"
     static let packages = (debian12: "libvips42 with libjxl0.7", debian13: "libvips42t64 with libjxl0.11")
 
-    static func recognises(_ file: ByteReader) -> Bool { JXLHeader.isJXL(file) }
+    static func recognizes(_ file: ByteReader) -> Bool { JXLHeader.isJXL(file) }
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 40 }
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader { try JXLHeader.parse(file) }
     static func details(_ file: ByteReader) -> ImageDetails { JXLHeader.details(file) }
@@ -18,8 +18,8 @@ enum JXLDecoder: OriginalDecoder {
         let found = try JXLHeader.read(ByteReader(bytes))
         var image = try firstFrame(bytes, isAnimated: found.isAnimated)
         if found.isPremultiplied, image.hasAlpha { image = try image.dividedByAlpha() }
-        guard let colour = found.hdr else { return image }
-        return try ColourConversion.described(image.withUnsignedSamples()) { _ in colour }
+        guard let color = found.hdr else { return image }
+        return try ColorConversion.described(image.withUnsignedSamples()) { _ in color }
     }
 
     /// Decodes the first frame without libvips, because libvips shows the last frame of an animation.
@@ -36,7 +36,7 @@ enum JXLDecoder: OriginalDecoder {
         guard let rgba = target.baseAddress,
             cvips_jxl_first_frame(library, start, bytes.count, rgba, target.count) == 1
         else { throw RenderError(.undecodable, "the first frame of the JPEG XL animation cannot be decoded") }
-        let frame = try Image(pixels, width: image.width, height: image.height, bands: 4).labelled("srgb")
+        let frame = try Image(pixels, width: image.width, height: image.height, bands: 4).labeled("srgb")
         frame.copy("icc-profile-data", "exif-data", "xmp-data", from: image)
         return frame
     }

@@ -36,7 +36,7 @@ enum JXLHeader {
         var details = ImageDetails()
         // `ImageHeader.probe` has already read the same header and reported its errors.
         if let found = try? read(reader) {
-            details.colorSpace = found.isGrey ? "grey" : "RGB"
+            details.colorSpace = found.isGray ? "grey" : "RGB"
             details.bitDepth = found.bitDepth
             details.profileName = found.hdr?.title
         }
@@ -60,12 +60,12 @@ enum JXLHeader {
         var bitDepth = 8
         var extraChannels = 0
         var hasAlpha = false
-        var isGrey = false
+        var isGray = false
         var isAnimated = false
         /// Whether colors are premultiplied by alpha.
         var isPremultiplied = false
         /// The color space if it is PQ or HLG. The profile that libjxl creates for these color spaces is far too dark.
-        var hdr: NamedColour?
+        var hdr: CodedColorSpace?
     }
 
     static func read(_ reader: ByteReader) throws(RenderError) -> Found {
@@ -124,23 +124,23 @@ enum JXLHeader {
             }
         }
         if channels > maxExtraChannels { return found }
-        guard bits.flag() != nil, let isUsualColour = bits.flag() else { return nil }
-        if !isUsualColour {
+        guard bits.flag() != nil, let isUsualColor = bits.flag() else { return nil }
+        if !isUsualColor {
             guard let hasProfile = bits.flag(), let space = bits.enumeration() else { return nil }
-            found.isGrey = space == 1
-            if !hasProfile, space < 2 { found.hdr = hdr(&bits, isGrey: space == 1) }
+            found.isGray = space == 1
+            if !hasProfile, space < 2 { found.hdr = hdr(&bits, isGray: space == 1) }
         }
         return found
     }
 
     /// Reads the rest of ColourEncoding. Returns the color space if it is PQ or HLG with named primaries and a named
     /// white point.
-    private static func hdr(_ bits: inout BitReader, isGrey: Bool) -> NamedColour? {
-        guard let white = bits.enumeration(), let primaries = isGrey ? 1 : bits.enumeration(), bits.flag() == false,
+    private static func hdr(_ bits: inout BitReader, isGray: Bool) -> CodedColorSpace? {
+        guard let white = bits.enumeration(), let primaries = isGray ? 1 : bits.enumeration(), bits.flag() == false,
             let transfer = bits.enumeration(), transfer == 16 || transfer == 18,
             let code = [[1, 1]: 1, [1, 9]: 9, [1, 11]: 12, [11, 11]: 11][[white, primaries]]
         else { return nil }
-        return NamedColour(primaries: code, transfer: transfer, " (JPEG XL)")
+        return CodedColorSpace(primaries: code, transfer: transfer, " (JPEG XL)")
     }
 
     private static func size(_ bits: inout BitReader) -> (Int, Int)? {

@@ -1,6 +1,6 @@
 /// Describes a format of originals: how to recognize its files, read their headers, and open them.
 ///
-/// A conforming type has one file in this folder, one line in `Catalogue.decoders`, and tests. Files are recognized and
+/// A conforming type has one file in this folder, one line in `Catalog.decoders`, and tests. Files are recognized and
 /// their headers are read in the front process, from untrusted bytes and without libvips.
 protocol OriginalDecoder: Sendable {
     /// The format. The `decoders` setting uses the name of this format.
@@ -11,7 +11,7 @@ protocol OriginalDecoder: Sendable {
     static var isForWorkersOnly: Bool { get }
 
     /// Whether a file begins with the magic bytes of the format.
-    static func recognises(_ file: ByteReader) -> Bool
+    static func recognizes(_ file: ByteReader) -> Bool
     /// Reads the header. Throws `undecodable` if the header is damaged or truncated.
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader
     /// Returns details for display that are not part of the header. Damaged details are nil.
@@ -47,7 +47,7 @@ protocol OriginalDecoder: Sendable {
     static func openDamaged(_ bytes: UnsafeRawBufferPointer, shrink: Int) throws(RenderError) -> Image
     /// Returns a repaired copy of a file that could not be decoded. The repair covers only the structure around the
     /// pixels. Returns nil if pixels are missing, or if no known defect was found.
-    static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage?
+    static func repaired(_ bytes: UnsafeRawBufferPointer) -> PixelStorage?
     /// Returns the maximum number of bytes for the file, its copies and its decoded picture, not including row buffers.
     /// `count` is the length of the file.
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int
@@ -73,7 +73,7 @@ extension OriginalDecoder {
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)] { [] }
     static func memory(_ header: ImageHeader, shrink: Int, count: Int) -> Int { count + header.heldBytes }
     static func checkMemory(_ image: Image) throws(RenderError) {}
-    static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { nil }
+    static func repaired(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { nil }
     static var readsDamaged: Bool { false }
     static func openDamaged(_ bytes: UnsafeRawBufferPointer, shrink: Int) throws(RenderError) -> Image {
         try open(bytes, shrink: shrink, frames: 1)

@@ -3,7 +3,7 @@ enum PNGDecoder: OriginalDecoder {
     static let format = ImageFormat.png
     static let loader = "pngload_buffer"
 
-    static func recognises(_ file: ByteReader) -> Bool {
+    static func recognizes(_ file: ByteReader) -> Bool {
         file.matches([0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A])
     }
 
@@ -14,15 +14,15 @@ enum PNGDecoder: OriginalDecoder {
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         guard file.uint32(8) == 13, file.matches("IHDR", at: 12),
             let width = file.uint32(16), let height = file.uint32(20), let depth = file.byte(24),
-            let colour = file.byte(25)
+            let color = file.byte(25)
         else { throw ImageHeader.damaged("PNG", "it has no complete IHDR chunk") }
         try ImageHeader.checkSize("PNG", width, height)
         var header = ImageHeader(format: .png, encodedWidth: width, encodedHeight: height)
-        header.hasAlpha = colour == 4 || colour == 6
-        header.hasFewColors = colour == 3 || depth < 8
+        header.hasAlpha = color == 4 || color == 6
+        header.hasFewColors = color == 3 || depth < 8
         // The rows of an interlaced picture are complete only after the last pass. A palette may contain alpha.
         if file.byte(28) == 1 {
-            let samples = [0: 2, 2: 4, 3: 4, 4: 2, 6: 4][colour] ?? 4
+            let samples = [0: 2, 2: 4, 3: 4, 4: 2, 6: 4][color] ?? 4
             header.hold(bytesPerPixel: Double(samples * (depth == 16 ? 2 : 1)))
         }
         var (hasPixels, dataChunks, others) = (false, 0, 0)
@@ -61,13 +61,13 @@ enum PNGDecoder: OriginalDecoder {
             default: break
             }
         }
-        details.profileName = colour(file, hasProfile: details.profileName != nil)?.title ?? details.profileName
+        details.profileName = color(file, hasProfile: details.profileName != nil)?.title ?? details.profileName
         return details
     }
 
     static func drawnBits(_ file: ByteReader) -> Double? { [0, 4].contains(file.byte(25)) ? 2 : 4 }
 
-    static func mended(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { MendedPNG.bytes(bytes) }
+    static func repaired(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? { RepairedPNG.bytes(bytes) }
 
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image {
         let file = ByteReader(bytes)
@@ -81,7 +81,7 @@ enum PNGDecoder: OriginalDecoder {
         } else {
             image = try load(withoutTexts(bytes).map { .stored($0) } ?? .bytes(bytes), [])
         }
-        return try ColourConversion.described(image) { colour(file, hasProfile: $0) }
+        return try ColorConversion.described(image) { color(file, hasProfile: $0) }
     }
 
     /// This is the size of the file and of a copy without text.
@@ -120,12 +120,12 @@ enum PNGDecoder: OriginalDecoder {
     /// rows instead.
     static func openDamaged(_ bytes: UnsafeRawBufferPointer, shrink: Int) throws(RenderError) -> Image {
         let file = ByteReader(bytes)
-        guard let canvas = PixelSize(file), let (part, rows) = MendedPNG.part(bytes), rows > 0 else {
+        guard let canvas = PixelSize(file), let (part, rows) = RepairedPNG.part(bytes), rows > 0 else {
             throw ImageHeader.damaged("PNG", "no row of its pixel data can be read")
         }
         let plain = withoutTexts(part.bytes) ?? part
-        let image = try ColourConversion.described(load(.stored(plain), failOn: "none", [])) {
-            colour(file, hasProfile: $0)
+        let image = try ColorConversion.described(load(.stored(plain), failOn: "none", [])) {
+            color(file, hasProfile: $0)
         }
         guard rows < canvas.height, image.height == canvas.height else { return image }
         return try image.area(PixelRectangle(x: 0, y: 0, width: image.width, height: rows)).withAlpha()
@@ -183,31 +183,31 @@ enum PNGDecoder: OriginalDecoder {
 
     /// Returns the color space. The order of precedence is cICP, iCCP, sRGB, and gAMA with cHRM (§11.3.2). If there are
     /// several chunks of a type, the first one is used.
-    static func colour(_ file: ByteReader, hasProfile: Bool) -> NamedColour? {
+    static func color(_ file: ByteReader, hasProfile: Bool) -> CodedColorSpace? {
         var chunks: [String: ByteReader] = [:]
         forEachChunk(file, until: "IDAT") { type, data in chunks[type] = chunks[type] ?? data }
         // PNG defines only full-range RGB.
         if let data = chunks["cICP"], data.matches([0, 1], at: 2), let codes = data.uint16(0),
-            var colour = NamedColour(primaries: codes >> 8, transfer: codes & 255, " (cICP)")
+            var color = CodedColorSpace(primaries: codes >> 8, transfer: codes & 255, " (cICP)")
         {
-            if let light = chunks["cLLI"]?.uint32(0), light > 0 { colour.peak = Double(light) / 10_000 }
-            return colour
+            if let light = chunks["cLLI"]?.uint32(0), light > 0 { color.peak = Double(light) / 10_000 }
+            return color
         }
         if hasProfile { return nil }
-        if chunks["sRGB"] != nil { return NamedColour(primaries: 1, transfer: 13, "") }
+        if chunks["sRGB"] != nil { return CodedColorSpace(primaries: 1, transfer: 13, "") }
         guard let gamma = chunks["gAMA"]?.uint32(0) else { return nil }
         let points = chunks["cHRM"].map { data in (0..<8).map { data.uint32($0 * 4) ?? 0 } }
-        return NamedColour(gamma: gamma, chromaticities: points)
+        return CodedColorSpace(gamma: gamma, chromaticities: points)
     }
 
     /// Calls `body` with each chunk after IHDR. Stops at IEND, at the first chunk of type `last`, or after
-    /// `HeaderParts.mostCounted` chunks.
+    /// `HeaderParts.maxCounted` chunks.
     static func forEachChunk(
         _ reader: ByteReader, until last: String = "IEND", _ body: (_ type: String, _ data: ByteReader) -> Void
     ) {
         var (offset, count) = (33, 0)
         while let length = reader.uint32(offset), let type = reader.fourCharacters(offset + 4), type != "IEND",
-            type != last, count < HeaderParts.mostCounted
+            type != last, count < HeaderParts.maxCounted
         {
             body(type, reader.part(offset + 8, length))
             offset += 12 + length

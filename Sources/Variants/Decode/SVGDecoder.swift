@@ -8,7 +8,7 @@ enum SVGDecoder: OriginalDecoder {
     static let isDrawing = true
     static let packages = (debian12: "libvips42 with librsvg2-2", debian13: "libvips42t64 with librsvg2-2")
 
-    static func recognises(_ file: ByteReader) -> Bool { SVGDocument.isRoot(of: file) }
+    static func recognizes(_ file: ByteReader) -> Bool { SVGDocument.isRoot(of: file) }
     static func nanosecondsPerPixel(_ header: ImageHeader) -> Double { 100 }
     static func drawnBits(_ file: ByteReader) -> Double? { .infinity }
 

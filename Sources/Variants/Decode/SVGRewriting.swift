@@ -176,15 +176,15 @@ struct SVGRewriting {
     /// apply to this rectangle.
     private mutating func paint() {
         guard let background, let place = document.contentStart else { return }
-        let colour = resolved(Array(background.value.utf8), 0).filter { $0 != "\"" }
-        if Self.neutral.contains(colour) || colour == "transparent" { return }
-        let functions = CSSText.functions(colour)
+        let color = resolved(Array(background.value.utf8), 0).filter { $0 != "\"" }
+        if Self.neutral.contains(color) || color == "transparent" { return }
+        let functions = CSSText.functions(color)
         for name in functions.intersection(Self.functions) { unsupported.insert("\(name)()") }
-        if functions.contains("url") || background.name == "background" && functions.isEmpty && colour.contains(" ") {
+        if functions.contains("url") || background.name == "background" && functions.isEmpty && color.contains(" ") {
             unsupported.insert("background")
             return
         }
-        let style = (["fill:\(colour)"] + Self.plain).map { $0 + " !important" }.joined(separator: ";")
+        let style = (["fill:\(color)"] + Self.plain).map { $0 + " !important" }.joined(separator: ";")
         let box = document.box
         let rect =
             "<rect xmlns=\"http://www.w3.org/2000/svg\" x=\"\(box[0] - 99 * box[2])\" y=\"\(box[1] - 99 * box[3])\" "

@@ -4,7 +4,7 @@ enum TIFFDecoder: OriginalDecoder {
     static let format = ImageFormat.tiff
     static let loader = "tiffload_buffer"
 
-    static func recognises(_ file: ByteReader) -> Bool { TIFFHeader.isTIFF(file) }
+    static func recognizes(_ file: ByteReader) -> Bool { TIFFHeader.isTIFF(file) }
 
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         guard let first = TIFFHeader(file) else { throw ImageHeader.damaged("TIFF", "its header is truncated") }
@@ -18,7 +18,7 @@ enum TIFFDecoder: OriginalDecoder {
         var header = ImageHeader(format: .tiff, encodedWidth: width, encodedHeight: height)
         header.pages = max(1, pages)
         header.orientation = picture.orientation ?? 1
-        header.hasAlpha = (picture.value(277) ?? 1) > TIFFSamples.colours(picture.value(262) ?? 1)
+        header.hasAlpha = (picture.value(277) ?? 1) > TIFFSamples.colors(picture.value(262) ?? 1)
         // A complete strip or row of tiles is decoded at a time.
         let rows = min(height, max(1, picture.value(323) ?? picture.value(278) ?? height))
         let samples = max(1, min(5, picture.value(277) ?? 1))

@@ -60,7 +60,7 @@ struct TIFFHeader {
         var found: [Int] = []
         var seen: Set<Int> = []
         var directory = first
-        while found.count < HeaderParts.mostCounted, directory > 0, let (count, start) = entries(directory), count > 0,
+        while found.count < HeaderParts.maxCounted, directory > 0, let (count, start) = entries(directory), count > 0,
             seen.insert(directory).inserted
         {
             found.append(directory)

@@ -3,12 +3,12 @@ extension TIFFHeader {
     /// the samples unchanged.
     ///
     /// - Parameters:
-    ///   - keepsColours: whether to keep PhotometricInterpretation.
+    ///   - keepsColors: whether to keep PhotometricInterpretation.
     ///   - planes: the number of tiled planes (PlanarConfiguration 2), or nil if the samples are not in tiled planes.
     ///     The planes become a single gray picture: a file stores the tiles of all planes one after another, as if the
     ///     planes were stacked vertically.
     /// - Returns: the file, and the number of rows from one plane to the next, or nil if an entry is damaged.
-    func plain(keepsColours: Bool, planes: Int?) -> (file: PixelStorage, rows: Int)? {
+    func plain(keepsColors: Bool, planes: Int?) -> (file: PixelStorage, rows: Int)? {
         guard let (count, start) = entries(first) else { return nil }
         var rows = 0
         if planes != nil {
@@ -24,7 +24,7 @@ extension TIFFHeader {
             let number: Int
             switch (tag, planes) {
             case (338, nil): number = 2  // Unassociated alpha.
-            case (262, _) where !keepsColours: number = planes == nil ? 2 : 1
+            case (262, _) where !keepsColors: number = planes == nil ? 2 : 1
             case (338, _?), (340, _?), (341, _?): continue  // Drops ExtraSamples and the sample ranges.
             case (257, let planes?): number = rows * planes
             case (258, _?), (339, _?): number = value(tag) ?? 1

@@ -11,7 +11,7 @@ struct TIFFSamples {
     private let picture: TIFFHeader
     private let photometric: Int
     private let samples: Int
-    private let colours: Int
+    private let colors: Int
     private let isFloat: Bool
     private let isAssociated: Bool
     /// The index of the alpha sample.
@@ -22,7 +22,7 @@ struct TIFFSamples {
     private let isStacked: Bool
 
     /// Returns the number of color samples for a PhotometricInterpretation.
-    static func colours(_ photometric: Int) -> Int {
+    static func colors(_ photometric: Int) -> Int {
         switch photometric {
         case 2, 6, 8, 9: 3
         case 5: 4
@@ -41,13 +41,13 @@ struct TIFFSamples {
         self.picture = picture
         photometric = picture.value(262) ?? 1
         samples = picture.value(277) ?? 1
-        colours = Self.colours(photometric)
-        guard samples >= colours, [0, 1, 2, 5, 6, 8, 9].contains(photometric) else { return nil }
+        colors = Self.colors(photometric)
+        guard samples >= colors, [0, 1, 2, 5, 6, 8, 9].contains(photometric) else { return nil }
         let kind = picture.value(339) ?? 1
         isFloat = kind == 3
-        let extra = Array(picture.numbers(338, limit: 8).prefix(samples - colours))
+        let extra = Array(picture.numbers(338, limit: 8).prefix(samples - colors))
         let index = extra.firstIndex { $0 == 1 || $0 == 2 } ?? 0
-        alpha = samples > colours ? colours + index : nil
+        alpha = samples > colors ? colors + index : nil
         isAssociated = extra.indices.contains(index) && extra[index] == 1
         isConverted = Self.isConverted(picture)
         let isApart = picture.value(284) == 2 && samples > 1
@@ -62,7 +62,7 @@ struct TIFFSamples {
     ///
     /// - Parameter options: the arguments of the loader.
     func image(_ options: [(String, VipsArgument)]) throws(RenderError) -> Image? {
-        guard let (file, rows) = picture.plain(keepsColours: isConverted, planes: isStacked ? samples : nil) else {
+        guard let (file, rows) = picture.plain(keepsColors: isConverted, planes: isStacked ? samples : nil) else {
             return nil
         }
         var image = try TIFFDecoder.load(.stored(file), options)
@@ -76,15 +76,15 @@ struct TIFFSamples {
         }
         let isDeep = (picture.value(258) ?? 1) > 8
         let space =
-            switch colours {
+            switch colors {
             case 1: isDeep ? "grey16" : "b-w"
             case 4: "cmyk"
             default: isFloat ? "scrgb" : isDeep ? "rgb16" : "srgb"
             }
         let all = image
-        image = try all.band(0, colours)
+        image = try all.band(0, colors)
         if let alpha { image = try image.joined(alpha: all.band(alpha)) }
-        image = try image.labelled(space)
+        image = try image.labeled(space)
         if !isFloat { image = try image.withUnsignedSamples() }
         let most = isFloat ? 1 : image.isWide ? 65535.0 : 255
         switch photometric {
@@ -127,11 +127,11 @@ struct TIFFSamples {
             return Double(isNegative ? value - count : photometric == 8 ? value : value - count / 2) / unit
         }
         let parts = [try image.band(0).linear([100 / lightest], [0]), try image.band(1, 2).mapped(by: table)]
-        let lab = try VipsCall("bandjoin", ["in": .images(parts)]).image().labelled("lab")
+        let lab = try VipsCall("bandjoin", ["in": .images(parts)]).image().labeled("lab")
         var result = try VipsCall("colourspace", ["in": .image(lab), "space": "rgb16", "source-space": "lab"]).image()
         if image.hasAlpha {
             let alpha = try image.band(3).linear([image.isWide ? 1 : 257], [0]).cast(to: "ushort")
-            result = try result.joined(alpha: alpha).labelled("rgb16")
+            result = try result.joined(alpha: alpha).labeled("rgb16")
         }
         result.set("icc-profile-data", nil)
         return result

@@ -3,7 +3,7 @@ enum WebPDecoder: OriginalDecoder {
     static let format = ImageFormat.webp
     static let loader = "webpload_buffer"
 
-    static func recognises(_ file: ByteReader) -> Bool { file.matches("RIFF") && file.matches("WEBP", at: 8) }
+    static func recognizes(_ file: ByteReader) -> Bool { file.matches("RIFF") && file.matches("WEBP", at: 8) }
 
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         if file.matches("VP8X", at: 12) { return try extended(file) }
@@ -94,13 +94,13 @@ enum WebPDecoder: OriginalDecoder {
         return header
     }
 
-    /// Calls `body` with the chunks after VP8X, at most `HeaderParts.mostCounted`.
+    /// Calls `body` with the chunks after VP8X, at most `HeaderParts.maxCounted`.
     static func forEachChunk(
         _ reader: ByteReader, _ body: (_ type: String, _ offset: Int, _ data: ByteReader) -> Void
     ) {
         var (offset, count) = (30, 0)
         while let length = reader.uint32(offset + 4, .little), let type = reader.fourCharacters(offset),
-            count < HeaderParts.mostCounted
+            count < HeaderParts.maxCounted
         {
             body(type, offset, reader.part(offset + 8, length))
             offset += 8 + length + (length & 1)

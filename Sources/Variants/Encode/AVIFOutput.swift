@@ -1,6 +1,6 @@
 /// Encodes AVIF with libheif's AV1 encoder.
 ///
-/// Below quality 90, chroma is stored at half the resolution unless that would lose detail (`PixelLook`). Files store
+/// Below quality 90, chroma is stored at half the resolution unless that would lose detail (`PixelStatistics`). Files store
 /// luma and chroma, never RGB, so even `lossless` has their rounding errors: 1 of 255 in a few pixels.
 struct AVIFOutput: OutputEncoder {
     static let format = ImageFormat.avif

@@ -21,7 +21,7 @@ struct EncodablePixels: Sendable {
     /// metadata.
     func image() throws(RenderError) -> Image {
         try Image(storage, width: width, height: height * frameCount, bands: bands)
-            .labelled(bands < 3 ? "b-w" : "srgb")
+            .labeled(bands < 3 ? "b-w" : "srgb")
     }
 
     /// Consecutive ranges of the bytes, each with at most 65,536 pixels. Code that visits every pixel checks for

@@ -2,7 +2,7 @@
 ///
 /// Huffman tables are optimized for each picture, which saves 4 to 12 % (docs/benchmarks.md). Below quality 90, chroma
 /// is stored at half the resolution, as in libvips and libjpeg's own programs, unless that would lose detail
-/// (`PixelLook`). Trellis quantization and other quantization tables need mozjpeg, which Debian's libvips does not
+/// (`PixelStatistics`). Trellis quantization and other quantization tables need mozjpeg, which Debian's libvips does not
 /// include.
 struct JPEGOutput: OutputEncoder {
     static let format = ImageFormat.jpeg

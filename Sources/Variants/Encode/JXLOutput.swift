@@ -21,7 +21,7 @@ struct JXLOutput: OutputEncoder {
     private static let lowestQuality = 5
 
     /// The minimum effort that libvips passes on.
-    private static let leastEffort = 3
+    private static let minEffort = 3
 
     /// Throws if the picture may not fit in memory. libjxl 0.7 does not check its allocations and corrupts the heap if
     /// one fails. For pictures of 1 to 50 megapixels, it needs 22 bytes per sample, or 25.4 if the file is lossless. At
@@ -58,7 +58,7 @@ struct JXLOutput: OutputEncoder {
             by: "jxlsave_target",
             [
                 "in": .image(image), "Q": .int(max(Self.lowestQuality, quality)),
-                "lossless": .bool(job.output.isLossless), "effort": .int(max(Self.leastEffort, job.output.effort)),
+                "lossless": .bool(job.output.isLossless), "effort": .int(max(Self.minEffort, job.output.effort)),
                 "strip": .bool(job.kept.profile == nil),
             ], job.control)
         return job.kept.wrapped(jxl: codestream)

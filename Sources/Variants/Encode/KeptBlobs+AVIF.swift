@@ -110,8 +110,8 @@ private struct AVIFMetadata {
             let listed = indexes.map { UInt8($0 >> 8 & 0x80 | $0 & 0x7F) } + (item == primary ? [UInt8(index)] : [])
             entries += Bytes.bigEndian(item, 2) + [UInt8(listed.count)] + listed
         }
-        let colour = Bytes.box("colr", [UInt8]("prof".utf8) + profile)
-        return Bytes.box("ipco", container.all + colour) + Bytes.box("ipma", entries)
+        let color = Bytes.box("colr", [UInt8]("prof".utf8) + profile)
+        return Bytes.box("ipco", container.all + color) + Bytes.box("ipma", entries)
     }
 
     /// Returns `iloc` with all offsets after `meta` adjusted, and with the locations of the new items in a box at the

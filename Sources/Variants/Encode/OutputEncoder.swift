@@ -1,6 +1,6 @@
 /// Describes an output format: its options in recipe text, and how it encodes pixels.
 ///
-/// A conforming type has one file in this folder, one line in `Catalogue.outputs`, and one test file. It receives only
+/// A conforming type has one file in this folder, one line in `Catalog.outputs`, and one test file. It receives only
 /// the pixels and the metadata to keep, so no other metadata can end up in its files.
 protocol OutputEncoder: Sendable {
     /// The format. Recipe text uses the same name.
@@ -45,7 +45,7 @@ enum Losslessness: Sendable {
     /// Never lossless, and without any quality setting.
     case neverWithoutQuality
     /// Lossless. Only if the original has few colors (`ImageHeader.hasFewColors`), lossless encoding must be requested.
-    case unlessFewColours
+    case unlessFewColors
 
     var hasQuality: Bool { self == .never || self == .onRequest }
 }
@@ -57,7 +57,7 @@ struct EncodeJob: Sendable {
     /// The size in bytes that the output must not exceed if this is possible. This is the size of the original if the
     /// original has few colors and has more pixels than the output, and nil otherwise.
     var bound: Int?
-    /// Whether half the chroma resolution would lose visible detail (`PixelLook`).
+    /// Whether half the chroma resolution would lose visible detail (`PixelStatistics`).
     var hasChromaDetail = false
 
     /// Returns the value of libvips' `subsample-mode` for a quality.
@@ -99,7 +99,7 @@ enum Encoding {
         let type = try encoder(of: job.output)
         var job = job
         let hasQuality = type.losslessness.hasQuality && !job.output.isLossless
-        let look = hasQuality ? try PixelLook(pixels, job.control) : PixelLook()
+        let look = hasQuality ? try PixelStatistics(pixels, job.control) : PixelStatistics()
         job.hasChromaDetail = look.hasChromaDetail
         let encoder = type.init(job: job)
         let control = job.control
@@ -121,7 +121,7 @@ enum Encoding {
             }
         }
         guard let budget = job.output.maxBytes else {
-            guard let bound = job.bound, type.losslessness == .unlessFewColours, !job.output.isLossless else {
+            guard let bound = job.bound, type.losslessness == .unlessFewColors, !job.output.isLossless else {
                 return try save(job.output.quality)
             }
             return try within(bound, save)

@@ -15,7 +15,7 @@ struct PNGOutput: OutputEncoder {
     static let summary =
         "PNG, lossless; originals with a palette, including GIFs, produce a palette PNG unless `lossless` is given."
     static let example = "png"
-    static let losslessness = Losslessness.unlessFewColours
+    static let losslessness = Losslessness.unlessFewColors
     /// The quality of the palette if the original has few colors. This is the best quality that 256 colors allow.
     static let defaultQuality = 100
     static let canBeProgressive = true
@@ -38,8 +38,8 @@ struct PNGOutput: OutputEncoder {
         if quality == 100, let exact = try exact(visible) {
             png = exact
         } else {
-            let paper = try visible.commonColour(job.control)
-            png = try PNGChunk.palette(in: save(visible.image(), quantised: quality), keeping: paper)
+            let paper = try visible.commonColor(job.control)
+            png = try PNGChunk.palette(in: save(visible.image(), quantized: quality), keeping: paper)
         }
         return job.kept.inserted(intoPNG: PNGChunk.removing("pHYs", from: png))
     }
@@ -47,14 +47,14 @@ struct PNGOutput: OutputEncoder {
     /// Returns a file with all colors of the picture. Returns nil if there are many colors and the output may have
     /// fewer.
     private func exact(_ pixels: EncodablePixels) throws(RenderError) -> [UInt8]? {
-        let isGrey = job.kept.profile == nil ? try pixels.isGrey(job.control) : false
+        let isGray = job.kept.profile == nil ? try pixels.isGray(job.control) : false
         if let palette = try PNGPalette(pixels, job.control),
-            !isGrey || pixels.bands == 4 || palette.colours.count <= 16
+            !isGray || pixels.bands == 4 || palette.colors.count <= 16
         {
             return try write(palette, pixels)
         }
-        guard isGrey || job.output.isLossless else { return nil }
-        return try save((isGrey ? pixels.grey(job.control) : pixels).image(), filter: "all")
+        guard isGray || job.output.isLossless else { return nil }
+        return try save((isGray ? pixels.gray(job.control) : pixels).image(), filter: "all")
     }
 
     private func save(_ image: Image, filter: String) throws(RenderError) -> [UInt8] {
@@ -68,7 +68,7 @@ struct PNGOutput: OutputEncoder {
 
     /// Saves with a reduced palette. Below quality 100, the file must be small, so zlib uses its highest level, and
     /// dithering, which adds noise, is off. At the lowest qualities, libimagequant chooses about 16 colors anyway.
-    private func save(_ image: Image, quantised quality: Int) throws(RenderError) -> [UInt8] {
+    private func save(_ image: Image, quantized quality: Int) throws(RenderError) -> [UInt8] {
         return try image.saved(
             by: "pngsave_target",
             [
@@ -86,7 +86,7 @@ struct PNGOutput: OutputEncoder {
         let depth = job.output.isProgressive ? 8 : palette.depth
         let rows = try palette.rows(of: pixels, depth: depth, job.control)
         let rowBytes = (pixels.width * depth + 7) / 8
-        let image = try Image(PixelStorage(rows), width: rowBytes, height: pixels.height, bands: 1).labelled("b-w")
+        let image = try Image(PixelStorage(rows), width: rowBytes, height: pixels.height, bands: 1).labeled("b-w")
         return try palette.header(in: save(image, filter: "none"), width: pixels.width, depth: depth)
     }
 }
@@ -95,37 +95,37 @@ struct PNGOutput: OutputEncoder {
 struct PNGPalette {
     /// The colors, with red, green, blue and alpha from the highest byte down. Transparent colors come first, which
     /// keeps `tRNS` short.
-    let colours: [UInt32]
+    let colors: [UInt32]
     private let hasAlpha: Bool
 
     init?(_ pixels: EncodablePixels, _ control: RenderControl) throws(RenderError) {
-        var seen = ColourTable(limit: 256)
+        var seen = ColorTable(limit: 256)
         var last: UInt32?
-        let fits = try pixels.forEachColour(control) { colour in
-            if colour == last { return true }
-            last = colour
-            return seen.insert(colour)
+        let fits = try pixels.forEachColor(control) { color in
+            if color == last { return true }
+            last = color
+            return seen.insert(color)
         }
         guard fits else { return nil }
-        colours = seen.colours.sorted { ($0 & 0xFF, $0) < ($1 & 0xFF, $1) }
+        colors = seen.colors.sorted { ($0 & 0xFF, $0) < ($1 & 0xFF, $1) }
         hasAlpha = pixels.bands == 4
     }
 
     /// The number of bits per index: 1, 2, 4 or 8.
-    var depth: Int { [1, 2, 4].first { colours.count <= 1 << $0 } ?? 8 }
+    var depth: Int { [1, 2, 4].first { colors.count <= 1 << $0 } ?? 8 }
 
     /// Returns the indexes of all pixels, packed from the highest bit down. Each row starts at a new byte.
     func rows(
         of pixels: EncodablePixels, depth: Int, _ control: RenderControl
     ) throws(RenderError) -> [UInt8] {
-        var table = ColourTable(limit: 256)
-        for colour in colours { table.insert(colour) }
+        var table = ColorTable(limit: 256)
+        for color in colors { table.insert(color) }
         let rowBytes = (pixels.width * depth + 7) / 8
         var rows = [UInt8](repeating: 0, count: rowBytes * pixels.height)
         var (x, at) = (0, 0)
-        _ = try pixels.forEachColour(control) { colour in
+        _ = try pixels.forEachColor(control) { color in
             let shift = 8 - depth - x * depth % 8
-            rows[at + x * depth / 8] |= UInt8(table.index(of: colour) << shift)
+            rows[at + x * depth / 8] |= UInt8(table.index(of: color) << shift)
             x += 1
             if x == pixels.width { (x, at) = (0, at + rowBytes) }
             return true
@@ -143,8 +143,8 @@ struct PNGPalette {
         let size = Bytes.bigEndian(width) + png[20..<24]
         var chunks = PNGChunk.bytes("IHDR", size + [UInt8(depth), 3, 0, 0, png[28]])
         chunks += PNGChunk.bytes(
-            "PLTE", colours.flatMap { [UInt8($0 >> 24), UInt8($0 >> 16 & 0xFF), UInt8($0 >> 8 & 0xFF)] })
-        let alphas = colours.map { UInt8($0 & 0xFF) }.prefix { $0 < 255 }
+            "PLTE", colors.flatMap { [UInt8($0 >> 24), UInt8($0 >> 16 & 0xFF), UInt8($0 >> 8 & 0xFF)] })
+        let alphas = colors.map { UInt8($0 & 0xFF) }.prefix { $0 < 255 }
         if hasAlpha, !alphas.isEmpty { chunks += PNGChunk.bytes("tRNS", Array(alphas)) }
         return png[..<8] + chunks + png[33...]
     }
@@ -153,7 +153,7 @@ struct PNGPalette {
 extension EncodablePixels {
     /// Calls `body` with the red, green, blue and alpha values of each pixel until it returns false. Returns true if
     /// `body` never returned false.
-    fileprivate func forEachColour(
+    fileprivate func forEachColor(
         _ control: RenderControl, _ body: (UInt32) -> Bool
     ) throws(RenderError) -> Bool {
         let bytes = storage.bytes
@@ -168,17 +168,17 @@ extension EncodablePixels {
     }
 
     /// Returns the most frequent color in a sample of the rows.
-    fileprivate func commonColour(_ control: RenderControl) throws(RenderError) -> UInt32 {
+    fileprivate func commonColor(_ control: RenderControl) throws(RenderError) -> UInt32 {
         var counts: [UInt32: Int] = [:]
         var (last, length, at) = (UInt32(0), 0, 0)
-        _ = try forEachColour(control) { colour in
+        _ = try forEachColor(control) { color in
             at += 1
             if at / width % 8 != 0 { return true }
-            if colour == last {
+            if color == last {
                 length += 1
             } else {
                 counts[last, default: 0] += length
-                (last, length) = (colour, 1)
+                (last, length) = (color, 1)
             }
             return true
         }
@@ -186,12 +186,12 @@ extension EncodablePixels {
         return counts.max { ($0.value, $0.key) < ($1.value, $1.key) }?.key ?? 0
     }
 
-    fileprivate func isGrey(_ control: RenderControl) throws(RenderError) -> Bool {
-        try forEachColour(control) { $0 >> 24 == $0 >> 16 & 0xFF && $0 >> 24 == $0 >> 8 & 0xFF }
+    fileprivate func isGray(_ control: RenderControl) throws(RenderError) -> Bool {
+        try forEachColor(control) { $0 >> 24 == $0 >> 16 & 0xFF && $0 >> 24 == $0 >> 8 & 0xFF }
     }
 
     /// Returns the pixels with a single color band and, if they have alpha, an alpha band.
-    fileprivate func grey(_ control: RenderControl) throws(RenderError) -> EncodablePixels {
+    fileprivate func gray(_ control: RenderControl) throws(RenderError) -> EncodablePixels {
         let result = PixelStorage(byteCount: storage.count / bands * (bands - 2))
         let (from, to) = (storage.bytes, result.mutableBytes)
         for run in runs {
@@ -208,7 +208,7 @@ extension EncodablePixels {
 
     fileprivate func blackWhereUnseen(_ control: RenderControl) throws(RenderError) -> EncodablePixels {
         if bands < 4 { return self }
-        let isBlack = try forEachColour(control) { $0 & 0xFF != 0 || $0 == 0 }
+        let isBlack = try forEachColor(control) { $0 & 0xFF != 0 || $0 == 0 }
         if isBlack { return self }
         let result = PixelStorage(byteCount: storage.count)
         result.write(storage.bytes, at: 0)
@@ -273,10 +273,10 @@ enum PNGChunk {
 
     /// Replaces a palette color that is almost equal to the given color with the given color. libimagequant mixes the
     /// white background of a picture with similar colors, and the result would then differ from the white of the page.
-    static func palette(in png: [UInt8], keeping colour: UInt32) -> [UInt8] {
+    static func palette(in png: [UInt8], keeping color: UInt32) -> [UInt8] {
         guard let place = place(of: "PLTE", in: png) else { return png }
         var entries = Array(png[(place.lowerBound + 8)..<(place.upperBound - 4)])
-        let kept = [colour >> 24, colour >> 16 & 0xFF, colour >> 8 & 0xFF].map { Int($0) }
+        let kept = [color >> 24, color >> 16 & 0xFF, color >> 8 & 0xFF].map { Int($0) }
         func distance(_ at: Int) -> Int { (0..<3).map { abs(Int(entries[at + $0]) - kept[$0]) }.max() ?? 0 }
         let nearest = stride(from: 0, to: entries.count - 2, by: 3).min { distance($0) < distance($1) }
         guard let nearest, distance(nearest) <= 8 else { return png }

@@ -5,7 +5,7 @@ import CWebP
 ///
 /// Lossless files preserve every visible pixel, but smooth the colors of fully transparent pixels. Lossy files store
 /// chroma at half the resolution. libwebp's sharp conversion preserves more of the chroma in detailed pictures
-/// (`PixelLook`).
+/// (`PixelStatistics`).
 struct WebPOutput: OutputEncoder {
     static let format = ImageFormat.webp
     static let summary = "WebP, animated with `frames:all`."

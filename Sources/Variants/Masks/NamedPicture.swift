@@ -59,6 +59,6 @@ enum NamedPicture {
         let size = PixelSize(width: image.width, height: image.height)
         return try Picture(
             image: image, size: header.orientation >= 5 ? size.swapped : size, orientation: header.orientation
-        ).settled(context)
+        ).normalized(context)
     }
 }

@@ -6,9 +6,9 @@ extension PixelBuffer {
         let values = mask.maskValues
         var result = self
         for y in 0..<height {
-            let (top, bottom, fractionY) = Self.neighbours(y, of: height, in: mask.height)
+            let (top, bottom, fractionY) = Self.neighbors(y, of: height, in: mask.height)
             for x in 0..<width {
-                let (left, right, fractionX) = Self.neighbours(x, of: width, in: mask.width)
+                let (left, right, fractionX) = Self.neighbors(x, of: width, in: mask.width)
                 func value(_ x: Int, _ y: Int) -> Double { Double(values[y * mask.width + x]) }
                 let upper = value(left, top) * (1 - fractionX) + value(right, top) * fractionX
                 let lower = value(left, bottom) * (1 - fractionX) + value(right, bottom) * fractionX
@@ -43,7 +43,7 @@ extension PixelBuffer {
 
     /// Returns the two samples on either side of a position, with pixel centers aligned, and the distance from the
     /// first sample.
-    private static func neighbours(_ index: Int, of count: Int, in samples: Int) -> (Int, Int, Double) {
+    private static func neighbors(_ index: Int, of count: Int, in samples: Int) -> (Int, Int, Double) {
         let position = min(
             max((Double(index) + 0.5) * Double(samples) / Double(count) - 0.5, 0), Double(samples - 1))
         let low = Int(position)

@@ -8,27 +8,27 @@ struct Background: VariantOperation {
         "Flattens alpha onto a colour. Later pad, extend and rotate steps use it as their background."
     static let example = "background:ffffff"
 
-    var colour: Colour
+    var color: Color
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
         let text = try arguments.next("a colour such as `ffffff`")
-        colour = try Colour(text, arguments, allowsAlpha: true)
+        color = try Color(text, arguments, allowsAlpha: true)
     }
 
-    var canonicalArguments: [String] { [colour.text] }
+    var canonicalArguments: [String] { [color.text] }
 
     var explanation: String {
-        "Flattens alpha onto #\(colour.text). Later steps use it as their background."
+        "Flattens alpha onto #\(color.text). Later steps use it as their background."
     }
 
-    var alphaEffect: AlphaEffect { .flattens(isOpaque: colour.alpha == 255) }
+    var alphaEffect: AlphaEffect { .flattens(isOpaque: color.alpha == 255) }
 
     var heldPictures: Double { 0 }
 
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
-        var result = try picture.settled(context)
-        if result.image.hasAlpha { result = try result.flattened(onto: colour) }
-        result.background = colour
+        var result = try picture.normalized(context)
+        if result.image.hasAlpha { result = try result.flattened(onto: color) }
+        result.background = color
         return result
     }
 }

@@ -9,16 +9,16 @@ struct Border: ResizingOperation {
 
     /// The width on each side in pixels.
     var width: Int
-    var colour: Colour
+    var color: Color
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
         let text = try arguments.next("a width in pixels")
         width = try arguments.pixels(text, "the width", most: PixelBox.edgeLimit)
-        colour = try Colour(try arguments.next("a colour such as `000000`"), arguments)
+        color = try Color(try arguments.next("a colour such as `000000`"), arguments)
     }
 
-    var canonicalArguments: [String] { [String(width), colour.text] }
-    var explanation: String { "Adds a frame of \(width) px in #\(colour.text)." }
+    var canonicalArguments: [String] { [String(width), color.text] }
+    var explanation: String { "Adds a frame of \(width) px in #\(color.text)." }
 
     func multiplied(by ratio: Double) -> Border { setting(\.width, to: PlainNumber.scaled(width, by: ratio)) }
 
@@ -34,6 +34,6 @@ struct Border: ResizingOperation {
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let canvas = canvas(of: picture.size)
         try context.checkEdge(canvas)
-        return try picture.settled(context).placed(on: canvas, x: width, y: width, colour: colour)
+        return try picture.normalized(context).placed(on: canvas, x: width, y: width, color: color)
     }
 }

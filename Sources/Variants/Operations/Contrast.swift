@@ -9,7 +9,7 @@ struct Contrast: FactorOperation {
     /// Multiplies the difference between each value and 127.5 by the factor, as CSS `contrast()` does (Filter Effects
     /// 1, §12).
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
-        try picture.recoloured(
+        try picture.recolored(
             context, [[factor, 0, 0], [0, factor, 0], [0, 0, factor]], offset: 127.5 * (1 - factor))
     }
 }

@@ -69,13 +69,13 @@ struct Crop: ResizingOperation {
     }
 
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
-        let settled = try picture.settled(context)
-        let size = settled.size
+        let normalized = try picture.normalized(context)
+        let size = normalized.size
         guard offset != nil else {
             let target = PixelSize(width: min(width, size.width), height: min(height, size.height))
-            return target == size ? settled : try settled.cropped(to: target, anchor: anchor, context)
+            return target == size ? normalized : try normalized.cropped(to: target, anchor: anchor, context)
         }
-        return try settled.cropped(to: part(of: size))
+        return try normalized.cropped(to: part(of: size))
     }
 
     /// Returns the rectangle at the offset, clipped to the picture.

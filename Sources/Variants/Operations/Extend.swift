@@ -41,8 +41,8 @@ struct Extend: ResizingOperation {
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let canvas = canvas(of: picture.size)
         try context.checkEdge(canvas)
-        let settled = try picture.settled(context)
-        if canvas == settled.size { return settled }
-        return try settled.placed(on: canvas, x: margins[3], y: margins[0], colour: settled.uncovered)
+        let normalized = try picture.normalized(context)
+        if canvas == normalized.size { return normalized }
+        return try normalized.placed(on: canvas, x: margins[3], y: margins[0], color: normalized.uncovered)
     }
 }

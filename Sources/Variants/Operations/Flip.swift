@@ -27,7 +27,7 @@ struct Flip: VariantOperation {
     var heldPictures: Double { vertically ? 2 : 0 }
 
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
-        var result = vertically ? try picture.inMemory(context) : try picture.settled(context)
+        var result = vertically ? try picture.inMemory(context) : try picture.normalized(context)
         if vertically { result.image = try result.image.flipped("vertical") }
         if horizontally { result.image = try result.image.flipped("horizontal") }
         return result

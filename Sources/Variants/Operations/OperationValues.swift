@@ -31,7 +31,7 @@ enum EdgeLength: Sendable, Hashable {
 }
 
 /// An sRGB color with alpha. Each component is 0…255.
-struct Colour: Sendable, Hashable {
+struct Color: Sendable, Hashable {
     var red: UInt8
     var green: UInt8
     var blue: UInt8
@@ -196,7 +196,7 @@ extension EdgeLength {
     }
 }
 
-extension Colour {
+extension Color {
     /// The red, green and blue values, as libvips operations expect them.
     var bands: [Double] { [Double(red), Double(green), Double(blue)] }
 

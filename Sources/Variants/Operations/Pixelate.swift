@@ -51,8 +51,8 @@ struct Pixelate: VariantOperation {
             }
         }
         let area = block.width * block.height
-        let colours = [red, green, blue].map { alpha == 0 ? 0 : UInt8(($0 + alpha / 2) / alpha) }
-        let values = colours + [UInt8((alpha + area / 2) / area)]
+        let colors = [red, green, blue].map { alpha == 0 ? 0 : UInt8(($0 + alpha / 2) / alpha) }
+        let values = colors + [UInt8((alpha + area / 2) / area)]
         for y in block.y..<(block.y + block.height) {
             var at = (y * pixels.size.width + block.x) * bands
             for _ in 0..<block.width {

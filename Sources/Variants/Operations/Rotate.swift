@@ -36,7 +36,7 @@ struct Rotate: ResizingOperation {
     /// background in proportion to the area that the picture covers.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let angles: [Double: String] = [90: "d90", 180: "d180", 270: "d270"]
-        if degrees == 0 { return try picture.settled(context) }
+        if degrees == 0 { return try picture.normalized(context) }
         if let angle = angles[degrees] {
             let memory = try picture.inMemory(context)
             return try memory.replacing(memory.image.turned(angle))
@@ -71,27 +71,27 @@ struct Turn {
     }
 
     /// Returns the rotated `image`, surrounded by `colour`.
-    func turned(_ image: Image, _ colour: Colour) throws(RenderError) -> Image {
+    func turned(_ image: Image, _ color: Color) throws(RenderError) -> Image {
         // The fraction of each pixel that the picture covers: a ramp one pixel wide across each edge.
         let one = try Image(PixelStorage([255]), width: 1, height: 1, bands: 1)
         let whole = try one.placed(on: size, x: 0, y: 0, extend: "copy")
         let coverage = try moved(padded(whole, extend: "black"), interpolate: "bilinear")
-        if !image.hasAlpha, colour.alpha == 0 {
+        if !image.hasAlpha, color.alpha == 0 {
             // For an opaque picture on a transparent background, the coverage is the alpha.
-            let colours = try moved(padded(image, extend: "copy"), interpolate: "bicubic")
-            return try colours.joined(alpha: coverage).labelled("srgb")
+            let colors = try moved(padded(image, extend: "copy"), interpolate: "bicubic")
+            return try colors.joined(alpha: coverage).labeled("srgb")
         }
-        let source = colour.alpha < 255 ? try image.withAlpha() : image
+        let source = color.alpha < 255 ? try image.withAlpha() : image
         let pixels = try moved(padded(source.premultiplied(), extend: "copy"), interpolate: "bicubic")
-        let share = Double(colour.alpha) / 255
-        var around = colour.bands.map { $0 * share }
-        if source.hasAlpha { around.append(Double(colour.alpha)) }
+        let share = Double(color.alpha) / 255
+        var around = color.bands.map { $0 * share }
+        if source.hasAlpha { around.append(Double(color.alpha)) }
         let ground = try one.linear(around.map { _ in 0 }, around, toBytes: !source.hasAlpha)
             .placed(on: canvas, x: 0, y: 0, extend: "copy")
         let mixed = try VipsCall(
             "ifthenelse",
             ["cond": .image(coverage), "in1": .image(pixels), "in2": .image(ground), "blend": true]
-        ).image().labelled("srgb")
+        ).image().labeled("srgb")
         return source.hasAlpha ? try mixed.unpremultiplied() : mixed
     }
 
@@ -102,7 +102,7 @@ struct Turn {
 
     /// libvips measures positions from pixel centers: the center of the first pixel is 0.
     private func moved(_ image: Image, interpolate: String) throws(RenderError) -> Image {
-        let centre = (x: Double(size.width - 1) / 2, y: Double(size.height - 1) / 2)
+        let center = (x: Double(size.width - 1) / 2, y: Double(size.height - 1) / 2)
         let target = (x: Double(canvas.width - 1) / 2, y: Double(canvas.height - 1) / 2)
         return try VipsCall(
             "affine",
@@ -110,8 +110,8 @@ struct Turn {
                 "in": .image(image), "matrix": .doubles(matrix), "interpolate": .string(interpolate),
                 "oarea": .string("0 0 \(canvas.width) \(canvas.height)"), "premultiplied": true,
                 "idx": .double(-Double(Self.margin)), "idy": .double(-Double(Self.margin)),
-                "odx": .double(target.x - matrix[0] * centre.x - matrix[1] * centre.y),
-                "ody": .double(target.y - matrix[2] * centre.x - matrix[3] * centre.y),
+                "odx": .double(target.x - matrix[0] * center.x - matrix[1] * center.y),
+                "ody": .double(target.y - matrix[2] * center.x - matrix[3] * center.y),
             ]
         ).image()
     }

@@ -13,6 +13,6 @@ struct Saturation: FactorOperation {
         let matrix = (0..<3).map { row in
             (0..<3).map { column in weights[column] * (1 - factor) + (row == column ? factor : 0) }
         }
-        return try picture.recoloured(context, matrix)
+        return try picture.recolored(context, matrix)
     }
 }

@@ -28,9 +28,9 @@ struct Sharpen: VariantOperation {
         let blur = try GaussianBlur(of: source.image, sigma: sigma, context)
         let doubled = try source.image.band(0, 3).linear([2], [0])
         var result = try VipsCall(
-            "subtract", ["left": .image(doubled), "right": .image(blur.image.unpremultipliedColours())]
+            "subtract", ["left": .image(doubled), "right": .image(blur.image.unpremultipliedColors())]
         ).image().bytes(plus: [0.5, 0.5, 0.5])
         if source.image.hasAlpha { result = try result.joined(alpha: source.image.band(3)) }
-        return try source.replacing(result.labelled("srgb")).inMemory(context, tile: blur.tile)
+        return try source.replacing(result.labeled("srgb")).inMemory(context, tile: blur.tile)
     }
 }

@@ -90,7 +90,7 @@ struct Thumbnail: ResizingOperation {
         if geometry.output == geometry.scaled { return resized }
         guard mode == .pad else { return try resized.cropped(to: geometry.output, anchor: anchor, context) }
         let place = anchor.rectangle(resized.size, in: geometry.output)
-        return try resized.placed(on: geometry.output, x: place.x, y: place.y, colour: resized.uncovered)
+        return try resized.placed(on: geometry.output, x: place.x, y: place.y, color: resized.uncovered)
     }
 }
 

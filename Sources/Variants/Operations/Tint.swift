@@ -8,32 +8,32 @@ struct Tint: VariantOperation {
     static let summary = "Turns colours into shades of one colour, from black through it to white."
     static let example = "tint:704214"
 
-    var colour: Colour
+    var color: Color
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
-        colour = try Colour(try arguments.next("a colour such as `704214`"), arguments)
+        color = try Color(try arguments.next("a colour such as `704214`"), arguments)
     }
 
-    var canonicalArguments: [String] { [colour.text] }
-    var explanation: String { "Turns colours into shades of #\(colour.text)." }
+    var canonicalArguments: [String] { [color.text] }
+    var explanation: String { "Turns colours into shades of #\(color.text)." }
     var nanosecondsPerPixel: Double { 10 }
     var heldPictures: Double { 0 }
 
     /// Maps each pixel's luminance, as in `grayscale`, to a shade. Black stays black, white stays white, and the
     /// luminance of `colour` becomes `colour` itself. Luminances in between are interpolated.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
-        let settled = try picture.settled(context)
-        let image = settled.image
+        let normalized = try picture.normalized(context)
+        let image = normalized.image
         // Compute in 16 bits, because with 8 bits only a few luminances are darker than a dark color.
         let wide = try image.recombined([Luminance.weights.map { $0 * 257 }], keepsAlpha: false)
         var result = try wide.linear([1], [0.5]).cast(to: "ushort").mapped(by: table())
         if image.hasAlpha { result = try result.joined(alpha: image.band(3)) }
-        return try settled.replacing(result.labelled("srgb"))
+        return try normalized.replacing(result.labeled("srgb"))
     }
 
     /// Returns the table that maps luminances 0…65535 to colors.
     private func table() throws(RenderError) -> Image {
-        let ends = colour.bands
+        let ends = color.bands
         let middle = zip(ends, Luminance.weights).reduce(0) { $0 + $1.0 * $1.1 }
         let storage = PixelStorage(byteCount: 3 << 16)
         let bytes = storage.mutableBytes

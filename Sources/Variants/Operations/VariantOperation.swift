@@ -1,6 +1,6 @@
 /// A step of a recipe. A step is parsed from text, formatted as canonical text, and applied to a picture.
 ///
-/// Each step has a file in this folder, a line in `Catalogue`, and tests.
+/// Each step has a file in this folder, a line in `Catalog`, and tests.
 package protocol VariantOperation: Sendable {
     /// The name of the step in recipe text.
     static var token: String { get }

@@ -11,7 +11,7 @@ package enum BlurHash {
 
     /// Returns the mean color in linear light, weighted by alpha, as `rrggbb`. Returns nil if every pixel is fully
     /// transparent.
-    package static func averageColour(of picture: PixelBuffer) -> String? {
+    package static func averageColor(of picture: PixelBuffer) -> String? {
         var sum = (0.0, 0.0, 0.0)
         var weight = 0.0
         for pixel in stride(from: 0, to: picture.pixels.count, by: 4) {
@@ -34,9 +34,9 @@ package enum BlurHash {
         }
         var text = base83((across - 1) + (down - 1) * 9, length: 1)
         let largest = factors.dropFirst().map { max(abs($0.0), abs($0.1), abs($0.2)) }.max() ?? 0
-        let quantised = max(0, min(82, Int(largest * 166 - 0.5)))
-        let scale = factors.count > 1 ? Double(quantised + 1) / 166 : 1
-        text += base83(quantised, length: 1)
+        let quantized = max(0, min(82, Int(largest * 166 - 0.5)))
+        let scale = factors.count > 1 ? Double(quantized + 1) / 166 : 1
+        text += base83(quantized, length: 1)
         let mean = factors[0]
         text += base83(encoded(mean.0) << 16 + encoded(mean.1) << 8 + encoded(mean.2), length: 4)
         for (red, green, blue) in factors.dropFirst() {

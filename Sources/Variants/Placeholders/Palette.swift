@@ -2,12 +2,12 @@ import PipelineSupport
 
 /// Finds the dominant colors of a picture with the median cut algorithm (Heckbert 1982).
 package enum Palette {
-    private typealias Colour = [UInt8]
+    private typealias Color = [UInt8]
 
     /// Returns at most `count` colors as `rrggbb`, most frequent first. Pixels that are less than half opaque are
     /// ignored, and similar colors are merged.
-    package static func colours(of picture: PixelBuffer, count: Int = 5) -> [String] {
-        var pixels: [Colour] = []
+    package static func colors(of picture: PixelBuffer, count: Int = 5) -> [String] {
+        var pixels: [Color] = []
         for at in stride(from: 0, to: picture.pixels.count, by: 4) where picture.pixels[at + 3] >= 128 {
             pixels.append(Array(picture.pixels[at..<(at + 3)]))
         }
@@ -34,7 +34,7 @@ package enum Palette {
     }
 
     /// Returns the band in which the colors differ most, and the range of its values.
-    private static func band(of box: [Colour]) -> (index: Int, range: Int) {
+    private static func band(of box: [Color]) -> (index: Int, range: Int) {
         let ranges = (0..<3).map { band -> Int in
             let values = box.map { Int($0[band]) }
             return (values.max() ?? 0) - (values.min() ?? 0)
@@ -43,5 +43,5 @@ package enum Palette {
         return (index, ranges[index])
     }
 
-    private static func weight(_ box: [Colour]) -> Int { box.count > 1 ? box.count * band(of: box).range : 0 }
+    private static func weight(_ box: [Color]) -> Int { box.count > 1 ? box.count * band(of: box).range : 0 }
 }

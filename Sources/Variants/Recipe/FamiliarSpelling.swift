@@ -23,7 +23,7 @@ enum FamiliarSpelling {
         "gravity=bottom": "gravity=south", "gravity=left": "gravity=west", "gravity=right": "gravity=east",
     ]
 
-    private static let colours: [String: String] = [
+    private static let colors: [String: String] = [
         "white": "ffffff", "black": "000000", "red": "ff0000", "green": "008000", "blue": "0000ff",
         "yellow": "ffff00", "orange": "ffa500", "gray": "808080", "grey": "808080", "silver": "c0c0c0",
         "transparent": "00000000",
@@ -114,7 +114,7 @@ enum FamiliarSpelling {
             return PlainNumber.text(rest == 0 ? 0 : 360 - rest)
         }
         let word = text.lowercased()
-        guard let first = text.first, first.isNumber else { return words[word] ?? colours[word] ?? String(text) }
+        guard let first = text.first, first.isNumber else { return words[word] ?? colors[word] ?? String(text) }
         return String(text.map { "*×X".contains($0) ? "x" : $0 })
     }
 }

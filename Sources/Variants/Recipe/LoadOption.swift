@@ -32,21 +32,21 @@ enum LoadOption: String, CaseIterable {
         }
     }
 
-    var entry: Catalogue.Entry {
+    var entry: Catalog.Entry {
         switch self {
         case .orient:
-            Catalogue.Entry(
+            Catalog.Entry(
                 role: .load, token: rawValue, grammar: "orient:off", ranges: "",
                 summary: "Leaves the picture as stored. Otherwise, the EXIF orientation is applied first.",
                 example: "orient:off")
         case .profile:
-            Catalogue.Entry(
+            Catalog.Entry(
                 role: .load, token: rawValue, grammar: "profile:keep", ranges: "",
                 summary:
                     "Keeps the colour space (except CMYK) and implies `keep=icc`. Otherwise, colours are converted to sRGB.",
                 example: "profile:keep")
         case .frames:
-            Catalogue.Entry(
+            Catalog.Entry(
                 role: .load, token: rawValue, grammar: "frames:first|all|N",
                 ranges: "`first`; N 1…100000, within the limits in force",
                 summary: "The frames of an animation that are decoded.", example: "frames:all")
@@ -62,7 +62,7 @@ enum PixelRatio {
         try arguments.decimal(try arguments.next("a ratio such as `2`"), "the ratio", 0.1...8)
     }
 
-    static let entry = Catalogue.Entry(
+    static let entry = Catalog.Entry(
         role: .ratio, token: token, grammar: "dpr:F", ranges: "F 0.1…8",
         summary:
             "Multiplies sizes, crops, radii, margins, widths and blurs in later steps. The canonical recipe does not contain it.",

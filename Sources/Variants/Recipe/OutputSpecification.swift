@@ -9,7 +9,7 @@ package struct OutputSpecification: Sendable, Hashable {
         /// The original's format.
         case original
 
-        package static let allCases = Catalogue.outputs.map { Kind.format($0.format) } + [.auto, .original]
+        package static let allCases = Catalog.outputs.map { Kind.format($0.format) } + [.auto, .original]
 
         package init?(rawValue: String) {
             guard let kind = Self.allCases.first(where: { $0.rawValue == rawValue }) else { return nil }

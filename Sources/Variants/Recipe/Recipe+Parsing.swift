@@ -20,8 +20,8 @@ extension Recipe {
         for (index, step) in expansion.steps.enumerated() {
             try reader.read(step, isLast: index == expansion.steps.count - 1)
         }
-        if let place = reader.unusedRatio {
-            throw Self.unusedRatio(at: place, of: text, hasSteps: !reader.recipe.steps.isEmpty)
+        if let location = reader.unusedRatio {
+            throw Self.unusedRatio(at: location, of: text, hasSteps: !reader.recipe.steps.isEmpty)
         }
         self = reader.recipe
         parsedSteps = stepsDescription
@@ -41,14 +41,14 @@ extension Recipe {
     /// Returns the error for a `dpr` that multiplies nothing. If the `dpr` comes last, the suggestion moves it to the
     /// beginning.
     private static func unusedRatio(
-        at place: StepArguments.Place, of text: String, hasSteps: Bool
+        at location: StepArguments.Location, of text: String, hasSteps: Bool
     ) -> RecipeError {
         var steps = text.split(separator: ",")
-        steps.insert(steps.remove(at: place.step - 1), at: 0)
+        steps.insert(steps.remove(at: location.step - 1), at: 0)
         let moved = steps.joined(separator: ",")
         // Without any other step, moving the `dpr` would have no effect.
-        let isUseful = hasSteps && place.trail.isEmpty && (try? Recipe(moved)) != nil
-        return place.error(
+        let isUseful = hasSteps && location.trail.isEmpty && (try? Recipe(moved)) != nil
+        return location.error(
             "`dpr` applies to later steps, but no step follows"
                 + (isUseful ? "" : ", as in `dpr:2,thumbnail:300`"), suggestion: isUseful ? moved : nil)
     }
@@ -57,7 +57,7 @@ extension Recipe {
 /// A step after preset expansion, and the place where it was written.
 private struct ExpandedStep {
     var text: Substring
-    var place: StepArguments.Place
+    var location: StepArguments.Location
 }
 
 private struct Expansion {
@@ -66,34 +66,34 @@ private struct Expansion {
 
     /// Adds the steps of `text`. `chain` contains the names of the enclosing presets, outermost first. `outer` is the
     /// place where the outermost preset was written.
-    mutating func add(_ text: Substring, chain: [String], outer: StepArguments.Place?) throws(RecipeError) {
+    mutating func add(_ text: Substring, chain: [String], outer: StepArguments.Location?) throws(RecipeError) {
         var parts = text.split(separator: ",", omittingEmptySubsequences: false)
         for index in parts.indices.dropFirst() where Self.isPreset(parts[index - 1]) && Self.isRatio(parts[index]) {
             parts.swapAt(index - 1, index)
         }
         for (index, step) in parts.enumerated() {
-            var place = outer ?? StepArguments.Place(step: index + 1, text: String(step))
+            var location = outer ?? StepArguments.Location(step: index + 1, text: String(step))
             if let name = chain.last {
-                place.trail = "in preset `\(name)`, step \(index + 1), `\(RecipeError.shown(step))`: "
+                location.trail = "in preset `\(name)`, step \(index + 1), `\(RecipeError.shown(step))`: "
             }
             guard Self.isPreset(step) else {
                 guard steps.count < presets.stepLimit else {
-                    throw place.error(
+                    throw location.error(
                         "a recipe has at most \(presets.stepLimit) steps (limits.steps) after presets are expanded")
                 }
-                steps.append(ExpandedStep(text: step, place: place))
+                steps.append(ExpandedStep(text: step, location: location))
                 continue
             }
             let name = String(step.dropFirst())
-            guard let content = presets[name] else { throw unknownPreset(name, place) }
+            guard let content = presets[name] else { throw unknownPreset(name, location) }
             let path = (chain + [name]).joined(separator: " → ")
             guard !chain.contains(name) else {
-                throw place.error("the presets refer to each other in a cycle: \(path)")
+                throw location.error("the presets refer to each other in a cycle: \(path)")
             }
             guard chain.count < RecipePresets.nestingLimit else {
-                throw place.error("presets can be nested at most \(RecipePresets.nestingLimit) levels deep: \(path)")
+                throw location.error("presets can be nested at most \(RecipePresets.nestingLimit) levels deep: \(path)")
             }
-            try add(content[...], chain: chain + [name], outer: outer ?? place)
+            try add(content[...], chain: chain + [name], outer: outer ?? location)
             // An output at the end replaces the output of the preset before it.
             if index == parts.count - 2, OutputSpecification.Kind(step: parts[index + 1]) != nil,
                 let last = steps.last, OutputSpecification.Kind(step: last.text) != nil
@@ -107,10 +107,10 @@ private struct Expansion {
 
     private static func isPreset(_ step: Substring) -> Bool { step.utf8.first == UInt8(ascii: "@") }
 
-    private func unknownPreset(_ name: String, _ place: StepArguments.Place) -> RecipeError {
-        guard !presets.names.isEmpty else { return place.error("unknown preset, because no presets are configured") }
+    private func unknownPreset(_ name: String, _ location: StepArguments.Location) -> RecipeError {
+        guard !presets.names.isEmpty else { return location.error("unknown preset, because no presets are configured") }
         let nearest = Spelling.nearest(to: name, in: presets.names)
-        return place.error("unknown preset", suggestion: nearest.map { "@" + $0 })
+        return location.error("unknown preset", suggestion: nearest.map { "@" + $0 })
     }
 }
 
@@ -128,7 +128,7 @@ private struct Reader {
     var recipe = Recipe()
     private var ratio = 1.0
     /// The place of a `dpr` that no step follows, or nil if the recipe has no other steps and ends with an output.
-    private(set) var unusedRatio: StepArguments.Place?
+    private(set) var unusedRatio: StepArguments.Location?
     private var loadOptions: Set<String> = []
 
     mutating func read(_ step: ExpandedStep, isLast: Bool) throws(RecipeError) {
@@ -140,9 +140,9 @@ private struct Reader {
     }
 
     private mutating func readPlainly(_ step: ExpandedStep, isLast: Bool) throws(RecipeError) {
-        var arguments = StepArguments(step.text, place: step.place, ratio: ratio)
+        var arguments = StepArguments(step.text, location: step.location, ratio: ratio)
         let token = arguments.token
-        if let operation = Catalogue.operation(named: token) {
+        if let operation = Catalog.operation(named: token) {
             recipe.steps.append(try Self.make(operation, &arguments, ratio))
             unusedRatio = nil
             return try arguments.finish()
@@ -158,7 +158,7 @@ private struct Reader {
         } else if token == PixelRatio.token {
             ratio = try PixelRatio.read(&arguments)
             // A template may have added the `dpr` to a recipe that consists only of an output, as in `dpr:2,webp`.
-            unusedRatio = isLast || !recipe.steps.isEmpty ? step.place : nil
+            unusedRatio = isLast || !recipe.steps.isEmpty ? step.location : nil
         } else if token.isEmpty {
             throw arguments.error("a step is empty; remove the extra comma")
         } else if let format = ImageFormat(rawValue: token) ?? ImageFormat(fileExtension: token) {
@@ -167,7 +167,7 @@ private struct Reader {
                 "\(format.rawValue) files cannot be written; the outputs are \(known)",
                 suggestion: format == .heif ? "avif" : nil)
         } else {
-            throw arguments.error("unknown step", suggestion: Spelling.nearest(to: token, in: Catalogue.tokens))
+            throw arguments.error("unknown step", suggestion: Spelling.nearest(to: token, in: Catalog.tokens))
         }
         try arguments.finish()
     }

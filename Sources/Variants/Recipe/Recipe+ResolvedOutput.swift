@@ -30,7 +30,7 @@ extension Recipe {
         let isLossless =
             switch encoder?.losslessness {
             case .always, .neverWithoutQuality: true
-            case .unlessFewColours: written.isLossless || !header.hasFewColors
+            case .unlessFewColors: written.isLossless || !header.hasFewColors
             case .onRequest: written.isLossless
             case .never, nil: false
             }
@@ -88,14 +88,14 @@ extension Recipe {
     /// therefore stays a GIF.
     private func alpha(of header: ImageHeader) -> ImageFormat.Alpha {
         var alpha = header.hasAlpha ? header.format.alpha : .none
-        var background: Colour?
+        var background: Color?
         for step in steps {
             switch step.alphaEffect {
             case .keeps: break
             case .adds: alpha = .partial
             case .removes: alpha = .none
             case .flattens(let isOpaque):
-                background = (step as? Background)?.colour
+                background = (step as? Background)?.color
                 if isOpaque { alpha = .none } else if alpha != .none { alpha = .partial }
             case .uncovers(let antialiased):
                 switch background?.alpha ?? 0 {

@@ -33,7 +33,7 @@ extension Recipe {
     }
 }
 
-extension Catalogue {
+extension Catalog {
     /// Returns the catalog name of a step, load option or output. Returns nil if the catalog does not contain the name.
     package static func listedName(ofStep text: some StringProtocol) -> String? {
         let token = String(text.prefix { $0 != ":" })

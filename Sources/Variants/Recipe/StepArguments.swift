@@ -1,7 +1,7 @@
 /// Reads the arguments of a step from left to right. Each error names the step and the expected text.
 package struct StepArguments: Sendable {
     /// The place where a step was written: the position and text in the caller's recipe, and the path through presets.
-    struct Place: Sendable {
+    struct Location: Sendable {
         var step: Int
         var text: String
         /// The path through presets. Empty outside presets, otherwise text such as ``in preset `card`, step 2,
@@ -19,15 +19,15 @@ package struct StepArguments: Sendable {
         var values: [String: Substring] = [:]
     }
 
-    let place: Place
+    let location: Location
     let token: String
     /// The current device pixel ratio (`dpr`). The ranges of pixel quantities apply after multiplication by the ratio.
     let ratio: Double
     private var rest: ArraySlice<Substring>
 
-    init(_ text: Substring, place: Place, ratio: Double = 1) {
+    init(_ text: Substring, location: Location, ratio: Double = 1) {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
-        self.place = place
+        self.location = location
         self.ratio = ratio
         token = String(parts[0])
         rest = parts.dropFirst()
@@ -36,7 +36,7 @@ package struct StepArguments: Sendable {
     var isAtEnd: Bool { rest.isEmpty }
 
     func error(_ expected: String, suggestion: String? = nil) -> RecipeError {
-        place.error(expected, suggestion: suggestion)
+        location.error(expected, suggestion: suggestion)
     }
 
     func finish() throws(RecipeError) {

@@ -30,16 +30,16 @@ struct ToneMap {
 
 extension Image {
     /// Converts pixels from this color space to 8-bit sRGB, using floats in linear light. Alpha is unchanged.
-    func throughLight(from colour: NamedColour) throws(RenderError) -> Image {
+    func throughLight(from color: CodedColorSpace) throws(RenderError) -> Image {
         let top = largestSample
         let count = hasAlpha ? bands - 1 : bands
-        let curve = try Image.table(isWide ? 65536 : 256) { colour.curve.light(min(1, Double($0) / Double(top))) }
+        let curve = try Image.table(isWide ? 65536 : 256) { color.curve.light(min(1, Double($0) / Double(top))) }
         var light = try band(0, count).mapped(by: curve)
         if count == 1 { light = try VipsCall("bandjoin", ["in": .images([light, light, light])]).image() }
-        light = try light.labelled("scrgb")
-        if colour.isHDR {
-            light = try light.converted(from: colour.primaries, to: NamedColour.bt2020)
-            if colour.curve == .hlg {
+        light = try light.labeled("scrgb")
+        if color.isHDR {
+            light = try light.converted(from: color.primaries, to: CodedColorSpace.bt2020)
+            if color.curve == .hlg {
                 // The reference display has a peak of 1000 nits and a gamma of 1.2 in luminance (BT.2100, table 5).
                 let luminance = try light.recombined([[0.2627, 0.6780, 0.0593]], keepsAlpha: false)
                 let power: KeyValuePairs<String, VipsArgument> = [
@@ -49,20 +49,20 @@ extension Image {
             }
             let components = try [light.band(0), light.band(1), light.band(2)]
             let most = try VipsCall("bandrank", ["in": .images(components), "index": 2]).image()
-            let map = ToneMap(peak: colour.peak / ToneMap.white)
+            let map = ToneMap(peak: color.peak / ToneMap.white)
             let gains = try Image.table(65536) { map.gain(Double($0) / 65535 * ToneMap.brightest) }
             let index = try most.linear([65535 / ToneMap.brightest], [0.5]).cast(to: "ushort")
             light = try light.times(index.mapped(by: gains))
         }
-        let last = colour.isHDR ? NamedColour.bt2020 : colour.primaries
-        light = try light.converted(from: last, to: NamedColour.sRGB).labelled("scrgb")
-        let colours = try VipsCall("colourspace", ["in": .image(light), "space": "srgb"]).image()
-        guard hasAlpha else { return colours }
-        return try colours.joined(alpha: band(count).linear([255 / Double(top)], [0.5], toBytes: true))
+        let last = color.isHDR ? CodedColorSpace.bt2020 : color.primaries
+        light = try light.converted(from: last, to: CodedColorSpace.sRGB).labeled("scrgb")
+        let colors = try VipsCall("colourspace", ["in": .image(light), "space": "srgb"]).image()
+        guard hasAlpha else { return colors }
+        return try colors.joined(alpha: band(count).linear([255 / Double(top)], [0.5], toBytes: true))
     }
 
     private func converted(from: [Double], to: [Double]) throws(RenderError) -> Image {
-        guard from != to, let matrix = NamedColour.conversion(from: from, to: to) else { return self }
+        guard from != to, let matrix = CodedColorSpace.conversion(from: from, to: to) else { return self }
         return try recombined(matrix, keepsAlpha: false)
     }
 

@@ -32,28 +32,28 @@ extension Picture {
     }
 
     /// Places a settled picture on a canvas, with its top left pixel at `x`, `y`. The rest of the canvas is `colour`.
-    func placed(on canvas: PixelSize, x: Int, y: Int, colour: Colour) throws(RenderError) -> Picture {
-        let inner = colour.alpha < 255 ? try image.withAlpha() : image
-        let bands = colour.bands + (inner.hasAlpha ? [Double(colour.alpha)] : [])
+    func placed(on canvas: PixelSize, x: Int, y: Int, color: Color) throws(RenderError) -> Picture {
+        let inner = color.alpha < 255 ? try image.withAlpha() : image
+        let bands = color.bands + (inner.hasAlpha ? [Double(color.alpha)] : [])
         return try replacing(inner.placed(on: canvas, x: x, y: y, extend: "background", bands))
     }
 
     /// The color of areas that the picture does not cover: the color of the last `background` step, or transparent.
-    var uncovered: Colour { background ?? Colour(red: 0, green: 0, blue: 0, alpha: 0) }
+    var uncovered: Color { background ?? Color(red: 0, green: 0, blue: 0, alpha: 0) }
 
     /// Composites the picture over `colour`. The result keeps its alpha band if the color is not opaque.
-    func flattened(onto colour: Colour) throws(RenderError) -> Picture {
-        if colour.alpha == 255 {
+    func flattened(onto color: Color) throws(RenderError) -> Picture {
+        if color.alpha == 255 {
             return replacing(
-                try VipsCall("flatten", ["in": .image(image), "background": .doubles(colour.bands)]).image())
+                try VipsCall("flatten", ["in": .image(image), "background": .doubles(color.bands)]).image())
         }
         // Use “source over”: add the premultiplied color, multiplied by 1 − the picture's alpha, to the premultiplied
         // picture.
-        let share = Double(colour.alpha) / 255
-        let below = colour.bands.map { $0 * share } + [Double(colour.alpha)]
+        let share = Double(color.alpha) / 255
+        let below = color.bands.map { $0 * share } + [Double(color.alpha)]
         let rest = try image.band(3).linear(below.map { -$0 / 255 }, below)
         let sum = try VipsCall("add", ["left": .image(image.premultiplied()), "right": .image(rest)]).image()
-        return try replacing(sum.labelled("srgb").unpremultiplied())
+        return try replacing(sum.labeled("srgb").unpremultiplied())
     }
 }
 

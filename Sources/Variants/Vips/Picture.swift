@@ -16,7 +16,7 @@ package struct Picture: Sendable {
     /// The ICC profile of the pixels if they are not plain sRGB or if the conversion attached a profile.
     var profile: [UInt8]?
     /// The color of the last `background` step.
-    var background: Colour?
+    var background: Color?
     /// The area that the picture covers after its decoder has shrunk it. Used only until the first step.
     var extent: Reduction.Extent?
     /// The shared decode that provides the picture already shrunk for the first step, or nil if the render decodes
@@ -24,7 +24,7 @@ package struct Picture: Sendable {
     var shared: SharedReduction?
 
     /// Returns the picture in sRGB or its kept color space, oriented, and at full size.
-    func settled(_ context: RenderContext) throws(RenderError) -> Picture {
+    func normalized(_ context: RenderContext) throws(RenderError) -> Picture {
         var result = self
         if isRaw { try result.convert() }
         if orientation != 1 { try result.orient(context) }
@@ -37,7 +37,7 @@ package struct Picture: Sendable {
     /// - Parameter tile: see `Image.computed`.
     func inMemory(_ context: RenderContext, tile: PixelSize? = nil) throws(RenderError) -> Picture {
         // `size` is not updated, because `orient` calls this method with pixels that have not been rotated yet.
-        var result = try settled(context)
+        var result = try normalized(context)
         result.image = try result.image.inMemory(context.control, tile: tile)
         return result
     }
@@ -47,12 +47,12 @@ package struct Picture: Sendable {
         _ context: RenderContext, addingAlpha: Bool = false,
         _ change: (EditablePixels) throws(RenderError) -> Void
     ) throws(RenderError) -> Picture {
-        let settled = try settled(context)
-        let image = addingAlpha ? try settled.image.withAlpha() : settled.image
+        let normalized = try normalized(context)
+        let image = addingAlpha ? try normalized.image.withAlpha() : normalized.image
         let storage = try image.computed(context.control)
-        try change(EditablePixels(bytes: storage.mutableBytes, size: settled.size, bands: image.bands))
-        return try settled.replacing(
-            Image(storage, width: image.width, height: image.height, bands: image.bands).labelled("srgb"))
+        try change(EditablePixels(bytes: storage.mutableBytes, size: normalized.size, bands: image.bands))
+        return try normalized.replacing(
+            Image(storage, width: image.width, height: image.height, bands: image.bands).labeled("srgb"))
     }
 
     /// Returns the picture with the pixels and the size of `image`.
@@ -65,7 +65,7 @@ package struct Picture: Sendable {
 
     /// Converts to sRGB, or to RGB in the picture's own profile if the profile is kept.
     mutating func convert() throws(RenderError) {
-        (image, profile) = try ColourConversion.sRGB(image, keepsProfile: keepsProfile)
+        (image, profile) = try ColorConversion.sRGB(image, keepsProfile: keepsProfile)
         isRaw = false
     }
 
@@ -90,12 +90,12 @@ package struct Picture: Sendable {
                 "the result would have \(target.width) × \(target.height) pixels", "pixels", context.limits.pixels,
                 remedy: "use a smaller size")
         }
-        if target == size { return try settled(context) }
+        if target == size { return try normalized(context) }
         var result = self
         let stored = orientation >= 5 ? target.swapped : target
         if image.width == stored.width, image.height == stored.height {  // It was drawn at this size.
             result.size = target
-            return try result.settled(context)
+            return try result.normalized(context)
         }
         let light = light ?? context.light
         (result.shared, result.extent) = (nil, nil)
@@ -111,7 +111,7 @@ package struct Picture: Sendable {
                 : Resize.resize(result.image, to: stored, linear: light == .linear)
         }
         result.size = target
-        return try result.settled(context)
+        return try result.normalized(context)
     }
 }
 
@@ -127,11 +127,11 @@ extension Image {
     /// Returns the image with its pixels computed into memory. For `tile`, see `computed`.
     func inMemory(_ control: RenderControl, tile: PixelSize? = nil) throws(RenderError) -> Image {
         let storage = try computed(control, tile: tile)
-        return try Image(storage, width: width, height: height, bands: bands, format: format).labelled("srgb")
+        return try Image(storage, width: width, height: height, bands: bands, format: format).labeled("srgb")
     }
 
     /// Returns the pixels with a different interpretation.
-    func labelled(_ interpretation: String) throws(RenderError) -> Image {
+    func labeled(_ interpretation: String) throws(RenderError) -> Image {
         try VipsCall("copy", ["in": .image(self), "interpretation": .string(interpretation)]).image()
     }
 }

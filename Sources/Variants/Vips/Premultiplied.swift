@@ -10,7 +10,7 @@ extension Image {
 
     /// Returns only the color bands, divided by the alpha that they were multiplied by. The result is in floats, with 0
     /// for fully transparent pixels.
-    func unpremultipliedColours() throws(RenderError) -> Image {
+    func unpremultipliedColors() throws(RenderError) -> Image {
         guard hasAlpha else { return self }
         let share = try band(3).linear([1 / 255], [0])
         return try VipsCall("divide", ["left": .image(band(0, 3)), "right": .image(share)]).image()
@@ -19,9 +19,9 @@ extension Image {
     /// Converts back to bytes, rounded half up. Alpha is clipped only after colors have been divided by it, so that the
     /// overshoot of a sharp kernel leaves no fringe.
     func unpremultiplied() throws(RenderError) -> Image {
-        let colours = try unpremultipliedColours().bytes(plus: [0.5, 0.5, 0.5])
-        guard hasAlpha else { return try colours.labelled("srgb") }
-        return try colours.joined(alpha: band(3).bytes(plus: [0.5])).labelled("srgb")
+        let colors = try unpremultipliedColors().bytes(plus: [0.5, 0.5, 0.5])
+        guard hasAlpha else { return try colors.labeled("srgb") }
+        return try colors.joined(alpha: band(3).bytes(plus: [0.5])).labeled("srgb")
     }
 
     /// Divides premultiplied colors from a file by alpha. Supports 8 and 16 bits, which are rounded, and floats with

@@ -7,11 +7,11 @@ enum Reduction {
     /// Whether `resize` supports the image: it must be gray or sRGB with 8 or 16 bits, with or without alpha, and no
     /// edge may grow.
     static func accepts(_ image: Image, _ target: PixelSize) -> Bool {
-        let (colours, greys) =
+        let (colors, grays) =
             image.format == Int(CVIPS_FORMAT_UCHAR)
             ? (CVIPS_INTERPRETATION_SRGB, CVIPS_INTERPRETATION_BW)
             : (CVIPS_INTERPRETATION_RGB16, CVIPS_INTERPRETATION_GREY16)
-        let bands = [Int(colours): 3, Int(greys): 1][image.interpretation]
+        let bands = [Int(colors): 3, Int(grays): 1][image.interpretation]
         return [CVIPS_FORMAT_UCHAR, CVIPS_FORMAT_USHORT].contains { Int($0) == image.format }
             && image.bands == bands.map { image.hasAlpha ? $0 + 1 : $0 }
             && target.width <= image.width && target.height <= image.height
@@ -28,9 +28,9 @@ enum Reduction {
         _ image: Image, _ extent: Extent? = nil, to target: PixelSize, lights: [Double], _ control: RenderControl
     ) throws(RenderError) -> Image {
         let parts = lights.map { Part(image, extent, to: target, linear: $0) }
-        var rows = CalmRows()
+        var rows = DrawingDetector()
         let made = try pixels(of: image, parts, control) {
-            if parts.count > 1 { rows.look(at: $0, bands: image.bands) }
+            if parts.count > 1 { rows.examine(at: $0, bands: image.bands) }
         }
         return try picture(made[rows.index(of: lights)], target, like: image)
     }
@@ -88,7 +88,7 @@ enum Reduction {
     ) throws(RenderError) -> Image {
         let bands = image.bands
         let result = try Image(pixels, width: target.width, height: target.height, bands: bands)
-            .labelled(bands < 3 ? "b-w" : "srgb")
+            .labeled(bands < 3 ? "b-w" : "srgb")
         result.copy("icc-profile-data", from: image)
         return result
     }

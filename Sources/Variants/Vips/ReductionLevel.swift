@@ -73,11 +73,11 @@ final class ReductionLevel {
             while row < count {
                 var sums: UnsafePointer<UInt16>?
                 var made: Int32 = 0
-                let taken = cbox_push(level.squares, rows + row * rowBytes, Int32(count - row), &sums, &made)
+                let consumed = cbox_push(level.squares, rows + row * rowBytes, Int32(count - row), &sums, &made)
                 if made > 0, let sums { level.push(sums, Int(made)) }
                 // Rows after the last row of the picture are not consumed.
-                if taken == 0 { break }
-                row += Int(taken)
+                if consumed == 0 { break }
+                row += Int(consumed)
             }
         }
     }

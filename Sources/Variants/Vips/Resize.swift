@@ -13,10 +13,10 @@ enum Resize {
     }
 
     static func resize(_ image: Image, to target: PixelSize, linear: Bool) throws(RenderError) -> Image {
-        let colours = image.hasAlpha ? image.bands - 1 : image.bands
-        var work = linear ? try image.band(0, colours).mapped(by: Tables.shared.get().toLinear) : image
+        let colors = image.hasAlpha ? image.bands - 1 : image.bands
+        var work = linear ? try image.band(0, colors).mapped(by: Tables.shared.get().toLinear) : image
         if image.hasAlpha {
-            if linear { work = try work.joined(alpha: image.band(colours)) }
+            if linear { work = try work.joined(alpha: image.band(colors)) }
             work = try scaled(work.premultiplied(), to: target)
             work = try VipsCall("unpremultiply", ["in": .image(work), "max-alpha": 255]).image()
             if !linear { return try work.cast(to: "uchar") }
@@ -24,10 +24,10 @@ enum Resize {
             work = try scaled(work, to: target)
             if !linear { return work }
         }
-        let result = try work.band(0, colours).linear([257], [0.5]).cast(to: "ushort")
+        let result = try work.band(0, colors).linear([257], [0.5]).cast(to: "ushort")
             .mapped(by: Tables.shared.get().toBytes)
-        let whole = try image.hasAlpha ? result.joined(alpha: work.band(colours).bytes(plus: [0.5])) : result
-        return try whole.labelled(colours == 1 ? "b-w" : "srgb")
+        let whole = try image.hasAlpha ? result.joined(alpha: work.band(colors).bytes(plus: [0.5])) : result
+        return try whole.labeled(colors == 1 ? "b-w" : "srgb")
     }
 
     /// Shrinks edges with libvips' resampler and enlarges them with its bicubic interpolation. The `resize` operation

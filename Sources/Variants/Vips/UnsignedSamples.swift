@@ -35,15 +35,15 @@ extension Image {
         func scaled(_ image: Image) throws(RenderError) -> Image {
             try image.linear([scale], [0.5 - range.lowest * scale]).cast(to: "ushort")
         }
-        let colours = bands < 3 ? 1 : 3
+        let colors = bands < 3 ? 1 : 3
         guard range.steps == 1, !has("icc-profile-data") else {
-            return try scaled(self).labelled(colours == 1 ? "grey16" : "rgb16")
+            return try scaled(self).labeled(colors == 1 ? "grey16" : "rgb16")
         }
-        let light = try band(0, colours)
-        let rgb = colours == 3 ? light : try VipsCall("bandjoin", ["in": .images([light, light, light])]).image()
+        let light = try band(0, colors)
+        let rgb = colors == 3 ? light : try VipsCall("bandjoin", ["in": .images([light, light, light])]).image()
         let encoded = try VipsCall(
-            "colourspace", ["in": .image(rgb.labelled("scrgb")), "space": "rgb16", "source-space": "scrgb"]
+            "colourspace", ["in": .image(rgb.labeled("scrgb")), "space": "rgb16", "source-space": "scrgb"]
         ).image()
-        return bands == colours ? encoded : try encoded.joined(alpha: scaled(band(colours))).labelled("rgb16")
+        return bands == colors ? encoded : try encoded.joined(alpha: scaled(band(colors))).labeled("rgb16")
     }
 }

@@ -7,7 +7,7 @@ import Glibc
 struct Exchange {
     let core: PoolCore
     let pending: PendingRender
-    let files: HandedFiles
+    let files: RenderFiles
     let worker: WorkerProcess
     let wakeup: Wakeup
     /// The time at which the render was first sent to a worker, in monotonic seconds.
@@ -37,14 +37,14 @@ struct Exchange {
     private mutating func awaited() throws(RenderError) -> RenderedOutput? {
         var stopped: Stop?
         var end = began + job.limits.seconds
-        var watch: Patience? = Patience(self)
+        var watch: LongRenderWatch? = LongRenderWatch(self)
         while true {
             let now = SystemClock.monotonic.seconds
             if stopped != nil {
                 watch = nil
             } else if watch?.isOver(now, worker) == true {
                 watch = nil
-                if core.outlived(pending) { (stopped, end) = stop(PendingRender.yields) }
+                if core.countAsLong(pending) { (stopped, end) = stop(PendingRender.yieldError) }
             }
             let left = end - now
             if left <= 0 {
@@ -61,10 +61,10 @@ struct Exchange {
                 pollfd(fd: worker.requests, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: stopped == nil ? wakeup.file : -1, events: Int16(POLLIN), revents: 0),
             ]
-            let pause = min(left, watch.map { $0.look - now } ?? left, 1e6)
+            let pause = min(left, watch.map { $0.nextCheck - now } ?? left, 1e6)
             guard poll(&watched, 2, Int32((pause * 1000).rounded(.up))) > 0 else { continue }
             if watched[0].revents != 0 {
-                let answer = worker.answer()
+                let answer = worker.receiveReply()
                 if case .reply(.encoding(pending.id)) = answer, phase == .pixels, pending.kind == .variant {
                     phase = .encode
                     if stopped == nil { end = SystemClock.monotonic.seconds + job.limits.encodeSeconds }
@@ -80,7 +80,7 @@ struct Exchange {
     }
 
     /// The time that a render may take before it is treated as long.
-    private struct Patience {
+    private struct LongRenderWatch {
         /// The maximum wall time in seconds, for a worker that uses no CPU.
         private static let longest = 1.0
 
@@ -88,18 +88,18 @@ struct Exchange {
         private let cpu: Double
         private let allowed: Double
         /// The time of the next check of the worker, in monotonic seconds.
-        private(set) var look: Double
+        private(set) var nextCheck: Double
 
         init(_ exchange: Exchange) {
-            allowed = exchange.core.patience(exchange.pending)
+            allowed = exchange.core.longRenderThreshold(exchange.pending)
             cpu = exchange.worker.cpuSeconds
-            look = began + allowed
+            nextCheck = began + allowed
         }
 
         mutating func isOver(_ now: Double, _ worker: WorkerProcess) -> Bool {
-            if now < look { return false }
+            if now < nextCheck { return false }
             let left = min(allowed - (worker.cpuSeconds - cpu), began + Self.longest - now)
-            look = now + max(0.005, left)
+            nextCheck = now + max(0.005, left)
             return left <= 0
         }
     }
@@ -128,23 +128,23 @@ struct Exchange {
     }
 
     private func answered(
-        _ answer: WorkerProcess.Answer, _ stopped: RenderError?
+        _ answer: WorkerProcess.ReplyOutcome, _ stopped: RenderError?
     ) throws(RenderError) -> RenderedOutput? {
         switch answer {
         case .gone: throw crashed(isStopped: stopped != nil)
         case .unread: return nil
-        case .nonsense(let problem): throw nonsense(problem)
-        case .reply(.ready): throw nonsense("a ready message during a render")
-        case .reply(.encoding): throw nonsense("an unexpected encoding message")
+        case .malformed(let problem): throw malformedReply(problem)
+        case .reply(.ready): throw malformedReply("a ready message during a render")
+        case .reply(.encoding): throw malformedReply("an unexpected encoding message")
         case .reply(.failed(let id, let code, let message)):
-            guard id == pending.id else { throw nonsense("a reply to a different render") }
+            guard id == pending.id else { throw malformedReply("a reply to a different render") }
             throw failure(code, message, stopped)
         case .reply(.finished(let finished)):
-            guard finished.id == pending.id else { throw nonsense("a reply to a different render") }
+            guard finished.id == pending.id else { throw malformedReply("a reply to a different render") }
             do throws(MessageError) {
                 return try checked(finished)
             } catch {
-                throw nonsense(error.problem)
+                throw malformedReply(error.problem)
             }
         }
     }
@@ -153,9 +153,9 @@ struct Exchange {
     private func failure(_ code: RenderError.Code, _ message: String, _ stopped: RenderError?) -> RenderError {
         switch code {
         case .cancelled, .deadline:
-            return stopped ?? nonsense("it reported a stop that was not requested")
+            return stopped ?? malformedReply("it reported a stop that was not requested")
         case .crashed, .workerProtocol, .workerKilled, .quarantined, .workerUnavailable:
-            return nonsense("an error code that a worker may not report")
+            return malformedReply("an error code that a worker may not report")
         default:
             return stopped ?? RenderError(code, message.plain(limit: 1000))
         }
@@ -186,7 +186,7 @@ struct Exchange {
         return error
     }
 
-    private func nonsense(_ problem: String) -> RenderError {
+    private func malformedReply(_ problem: String) -> RenderError {
         _ = worker.end()
         core.count(\.killed)
         let error = RenderError(

@@ -297,11 +297,13 @@ final class PoolCore: Sendable {
     }
 
     /// Returns the seconds of CPU time after which a render is treated as long.
-    func patience(_ pending: PendingRender) -> Double { state.withLock { $0.costs.patience(pending.work) } }
+    func longRenderThreshold(_ pending: PendingRender) -> Double {
+        state.withLock { $0.costs.longRenderThreshold(pending.work) }
+    }
 
     /// Treats a render as long because it takes longer than its estimate. Returns whether the render must stop because
     /// the maximum number of long renders are already running.
-    func outlived(_ pending: PendingRender) -> Bool {
+    func countAsLong(_ pending: PendingRender) -> Bool {
         pending.countAsLong()
         return state.withLock { state in
             guard let index = Self.slot(of: pending, state), state.slots[index]?.isLong == false else { return false }
@@ -346,7 +348,7 @@ final class PoolCore: Sendable {
 
     /// Removes a slot when its thread ends, and closes its file. The last slot resumes the callers that are waiting for
     /// the shutdown.
-    func leave(_ index: Int, _ wakeup: Wakeup) {
+    func removeSlot(_ index: Int, _ wakeup: Wakeup) {
         let waiting = state.withLock { state -> [CheckedContinuation<Void, Never>] in
             state.slots[index] = nil
             wakeup.end()

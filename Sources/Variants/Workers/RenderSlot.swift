@@ -71,7 +71,7 @@ final class ThreadSlot: RenderSlot {
                 if poll(&watched, 1, -1) > 0 { wakeup.clear() }
             case .end:
                 cvips_leave_thread()
-                return core.leave(index, wakeup)
+                return core.removeSlot(index, wakeup)
             }
         }
     }

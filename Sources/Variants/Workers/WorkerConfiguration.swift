@@ -39,11 +39,11 @@ public struct WorkerConfiguration: Sendable {
     /// the folder of the running program or in `PATH`. The program must have the same version as this library.
     public var executable: String?
     /// The number of bytes by which a worker's address space may grow after its start. This must be at least
-    /// `leastMemory`. Defaults to 1 GiB.
+    /// `minMemory`. Defaults to 1 GiB.
     public var memory = 1 << 30
     /// The minimum value of `memory`, 64 MiB. With less memory, a worker cannot start its threads, or can render only
     /// small pictures of some formats.
-    package static let leastMemory = 64 << 20
+    package static let minMemory = 64 << 20
     /// The number of renders after which a worker is replaced, which frees memory that its decoders leak or fragment.
     /// Defaults to 1,000.
     public var maxRenders = 1000
@@ -102,10 +102,10 @@ public struct WorkerConfiguration: Sendable {
 
     /// Throws `workerUnavailable` if workers would have too little memory.
     package func checkMemory() throws(RenderError) {
-        guard memory < Self.leastMemory else { return }
+        guard memory < Self.minMemory else { return }
         throw RenderError(
             .workerUnavailable,
-            "limits.workerMemory is \(memory) bytes, but a render worker needs at least \(Self.leastMemory >> 20) MiB")
+            "limits.workerMemory is \(memory) bytes, but a render worker needs at least \(Self.minMemory >> 20) MiB")
     }
 
     /// Returns the program to start. Throws `workerUnavailable` if the program is missing, or if this process was

@@ -42,7 +42,7 @@ final class WorkerFiles {
 
     /// Frees files that are too large to keep. Must be called after each render. An output file is truncated instead of
     /// replaced, because a compromised worker could keep the descriptors of replaced files and fill each file.
-    func settle() {
+    func discardLargeFiles() {
         if let original, original.capacity > Self.keptOriginal { self.original = nil }
         var status = stat()
         if output >= 0, fstat(output, &status) != 0 || status.st_size > Self.keptOutput {

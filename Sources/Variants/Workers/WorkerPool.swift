@@ -206,5 +206,5 @@ final class PendingRender: GatheringRender, Sendable {
 
     static let cancelled = RenderError(.cancelled, "the render was cancelled")
     /// The error of a render that is now treated as long and must wait until another long render ends.
-    static let yields = RenderError(.cancelled, "the render is waiting until a long render may begin")
+    static let yieldError = RenderError(.cancelled, "the render is waiting until a long render may begin")
 }

@@ -7,9 +7,9 @@ import Glibc
 /// Belongs to the thread that started it. The child process is killed when that thread ends.
 // @unchecked Sendable: used only by the thread of its slot.
 final class WorkerProcess: @unchecked Sendable {
-    enum Answer {
+    enum ReplyOutcome {
         case reply(WorkerReply)
-        case nonsense(String)
+        case malformed(String)
         /// The worker closed its end, so it has ended or is about to end.
         case gone
         /// The worker ended before it read the last request, so the request is not the cause.
@@ -48,7 +48,7 @@ final class WorkerProcess: @unchecked Sendable {
 
     static func start(_ configuration: WorkerConfiguration) throws(RenderError) -> WorkerProcess {
         let worker = try spawn(try configuration.program(), configuration)
-        switch worker.answer(within: WorkerConfiguration.startSeconds) {
+        switch worker.receiveReply(within: WorkerConfiguration.startSeconds) {
         case .reply(.ready(let ready)):
             if !ready.failure.isEmpty { throw RenderError(.libraryUnavailable, ready.failure.plain(limit: 600)) }
             guard ready.revision == String(RenderRevision.rendering) else {
@@ -60,7 +60,7 @@ final class WorkerProcess: @unchecked Sendable {
             worker.protection = ready.protection
             worker.libraries = ready.libraries
             return worker
-        case .reply, .nonsense:
+        case .reply, .malformed:
             throw RenderError(
                 .workerUnavailable,
                 "the first message of a render worker was not valid; check that the program and its workers have the same version"
@@ -131,7 +131,7 @@ final class WorkerProcess: @unchecked Sendable {
     }
 
     /// Whether the worker has ended or has sent an unrequested message. Both are reasons to terminate the worker.
-    var hasLeft: Bool {
+    var isDefunct: Bool {
         var watched = pollfd(fd: requests, events: Int16(POLLIN), revents: 0)
         return poll(&watched, 1, 0) > 0
     }
@@ -185,18 +185,18 @@ final class WorkerProcess: @unchecked Sendable {
     }
 
     /// Receives the worker's reply. Call this when `requests` is readable.
-    func answer() -> Answer {
+    func receiveReply() -> ReplyOutcome {
         var buffer = [UInt8](repeating: 0, count: WorkerProtocol.messageLimit)
         let count = csandbox_receive(requests, &buffer, buffer.count, nil, 0, nil)
         // Linux reports this error if the other end was closed with unread data (unix_release_sock in
         // net/unix/af_unix.c).
         if count == -Int(ECONNRESET) || count == 0 && socketError == ECONNRESET { return .unread }
         if count == 0 { return .gone }
-        guard count > 0 else { return .nonsense("a message of the wrong form") }
+        guard count > 0 else { return .malformed("a message of the wrong form") }
         do throws(MessageError) {
             return .reply(try WorkerReply(Array(buffer[..<count])))
         } catch {
-            return .nonsense(error.problem)
+            return .malformed(error.problem)
         }
     }
 
@@ -208,11 +208,11 @@ final class WorkerProcess: @unchecked Sendable {
         return getsockopt(requests, SOL_SOCKET, SO_ERROR, &error, &length) == 0 ? error : 0
     }
 
-    private func answer(within seconds: Double) -> Answer? {
+    private func receiveReply(within seconds: Double) -> ReplyOutcome? {
         let deadline = SystemClock.monotonic.seconds + seconds
         var watched = pollfd(fd: requests, events: Int16(POLLIN), revents: 0)
         while case let left = deadline - SystemClock.monotonic.seconds, left > 0 {
-            if poll(&watched, 1, Int32((left * 1000).rounded(.up))) > 0 { return answer() }
+            if poll(&watched, 1, Int32((left * 1000).rounded(.up))) > 0 { return receiveReply() }
         }
         return nil
     }

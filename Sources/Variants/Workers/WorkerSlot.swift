@@ -27,7 +27,11 @@ final class WorkerSlot: RenderSlot, @unchecked Sendable {
                     try core.admit(pending)
                     pending.finish(.success(try render(pending)))
                 } catch {
-                    if error == PendingRender.yields { core.requeue(pending) } else { pending.finish(.failure(error)) }
+                    if error == PendingRender.yieldError {
+                        core.requeue(pending)
+                    } else {
+                        pending.finish(.failure(error))
+                    }
                 }
                 recycle()
             case .start(let isAwaited):
@@ -40,7 +44,7 @@ final class WorkerSlot: RenderSlot, @unchecked Sendable {
                 wait(milliseconds)
             case .end:
                 worker = nil
-                return core.leave(index, wakeup)
+                return core.removeSlot(index, wakeup)
             }
         }
     }
@@ -89,7 +93,7 @@ final class WorkerSlot: RenderSlot, @unchecked Sendable {
         for isLast in [false, true] {
             if pending.isCancelled { throw PendingRender.cancelled }
             if worker?.hasEnded == true { worker = nil }
-            if let worker, worker.hasLeft { discard() }
+            if let worker, worker.isDefunct { discard() }
             let current: WorkerProcess
             if let worker { current = worker } else { current = try newWorker() }
             worker = current
@@ -98,7 +102,7 @@ final class WorkerSlot: RenderSlot, @unchecked Sendable {
             }
             let began = firstGiven ?? SystemClock.monotonic.seconds
             firstGiven = began
-            let files = try HandedFiles(job, to: current)
+            let files = try RenderFiles(job, to: current)
             if current.send(request, files.descriptors, limits: job.limits) {
                 var exchange = Exchange(
                     core: core, pending: pending, files: files, worker: current, wakeup: wakeup, began: began)
@@ -132,7 +136,7 @@ extension WorkerRequest {
 }
 
 /// The files of one render: the original, the output and the masks. The worker receives descriptors of these files.
-final class HandedFiles {
+final class RenderFiles {
     private(set) var descriptors: [Int32] = []
     private let kept: WorkerFiles
     /// The files that are closed after the render. The worker reuses the other files.
@@ -158,7 +162,7 @@ final class HandedFiles {
 
     deinit {
         for descriptor in owned { close(descriptor) }
-        kept.settle()
+        kept.discardLargeFiles()
     }
 
     private func own(_ descriptor: Int32) {

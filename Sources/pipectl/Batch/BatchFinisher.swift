@@ -172,7 +172,7 @@ final class BatchFinisher: @unchecked Sendable {
     func finish(_ output: BatchOutput) {
         let line = output.line
         summary.count(line)
-        tell(line)
+        reportFailure(line)
         sinks.removeAll { sink in
             do throws(FileError) {
                 try sink.add(output)
@@ -186,7 +186,7 @@ final class BatchFinisher: @unchecked Sendable {
     }
 
     /// Reports a failed item immediately if `onFailure` is set. Otherwise keeps the first failures for the summary.
-    private func tell(_ line: ItemJSON) {
+    private func reportFailure(_ line: ItemJSON) {
         guard line.failureText != nil else { return }
         guard let onFailure = options.onFailure else { return summary.keepFailure(line) }
         if progress != nil { send(ProgressLine.clear) }

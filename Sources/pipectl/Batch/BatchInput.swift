@@ -24,13 +24,13 @@ enum BatchEntry: Sendable, Hashable {
     /// `source` names the line, for example `list.csv:12`.
     case failure(source: String, BatchFailure)
     /// A name in a folder that is skipped.
-    case leftOut(source: String, LeftOut)
+    case leftOut(source: String, SkipReason)
     /// An output of this batch, written by this run or an earlier run.
     case ownOutput
 }
 
 /// The reason why a name in a folder is skipped, as shown in the report.
-enum LeftOut: String, Sendable, CaseIterable {
+enum SkipReason: String, Sendable, CaseIterable {
     case hidden = "its name begins with a dot; use --hidden to include it"
     case otherPrograms = "another program created this folder; to include it, name it as a source"
     case excluded = "it matches an --exclude pattern"
@@ -151,7 +151,7 @@ struct BatchInput: Sequence {
                     let name = path.splitAtLastSlash?.name ?? path
                     // If a pattern matches a hidden name, the pattern itself begins with a dot.
                     if let reason = input.rule?.reason(toLeaveOut: name, at: path), reason != .hidden {
-                        return .leftOut(source: path, LeftOut(reason))
+                        return .leftOut(source: path, SkipReason(reason))
                     }
                     if !input.followsLinks, FileIdentity.isLink(path) { return .leftOut(source: path, .link) }
                     if let entry = open(path) { return entry }

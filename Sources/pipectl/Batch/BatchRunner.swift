@@ -91,7 +91,7 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
         let finisher = try BatchFinisher(options, sources: sources)
         let producer = BatchProducer(input, options, sources: sources)
         let (reading, writing) = (OwnedThreads(count: 1), OwnedThreads(count: 1))
-        let unable = await withTaskGroup(of: Step.self) { group in
+        let blockingFailure = await withTaskGroup(of: Step.self) { group in
             var schedule = BatchSchedule(concurrency: options.concurrency)
             while true {
                 while let action = schedule.next() {
@@ -110,7 +110,7 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
                         }
                     }
                 }
-                guard let step = await group.next() else { return schedule.unable }
+                guard let step = await group.next() else { return schedule.blockingFailure }
                 switch step {
                 case .pulled where options.isInterrupted(): schedule.end()
                 case .pulled(let items):
@@ -125,7 +125,9 @@ struct BatchRunner<Renderer: BatchRendering>: Sendable {
         let input = await reading.run { (producer.duplicates, producer.ownOutputs, producer.hasUnreadInput) }
         let wasInterrupted = options.isInterrupted()
         let summary = await writing.run { finisher.end(input, isInterrupted: wasInterrupted) }
-        if let unable, !wasInterrupted { throw CommandFailure(ProgramExit(unable.code), unable.message) }
+        if let blockingFailure, !wasInterrupted {
+            throw CommandFailure(ProgramExit(blockingFailure.code), blockingFailure.message)
+        }
         return summary
     }
 

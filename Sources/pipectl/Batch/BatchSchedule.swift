@@ -40,7 +40,7 @@ struct BatchSchedule {
     init(concurrency: Int) { self.concurrency = max(1, concurrency) }
 
     /// The failure that prevented all renders and applies to every item, or nil if an item has been rendered.
-    var unable: BatchFailure? { hasRendered ? nil : failure }
+    var blockingFailure: BatchFailure? { hasRendered ? nil : failure }
 
     /// Returns the next action, or nil if the runner must wait for a result.
     mutating func next() -> Action? {

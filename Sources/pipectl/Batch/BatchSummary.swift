@@ -23,7 +23,7 @@ struct BatchSummary: Sendable, Hashable {
     /// The number of files skipped because they are outputs of the batch.
     var ownOutputs = 0
     /// The number of names in folders that were skipped, by reason. They are not items.
-    var leftOut: [LeftOut: Int] = [:]
+    var leftOut: [SkipReason: Int] = [:]
     var outcomes: [ItemOutcome: Int] = [:]
     /// The number of items, by how their original was obtained. An item that shared another item's fetch is not
     /// counted.
@@ -68,7 +68,9 @@ struct BatchSummary: Sendable, Hashable {
 
     mutating func count(_ item: ItemJSON) {
         if item.outcome == .leftOut {
-            if let reason = item.error.flatMap({ LeftOut(rawValue: $0.message) }) { leftOut[reason, default: 0] += 1 }
+            if let reason = item.error.flatMap({ SkipReason(rawValue: $0.message) }) {
+                leftOut[reason, default: 0] += 1
+            }
             return
         }
         items += 1
@@ -139,7 +141,7 @@ struct BatchSummary: Sendable, Hashable {
             lines.append(
                 "  \(Readable.count(renamed, "output was", "outputs were")) renamed because of duplicate names: "
                     + TextTable.plain("\(wanted) → \(name.path); ")
-                    + (name.mendedTemplate.map { "use --name '\($0)' to make the names unique" }
+                    + (name.disambiguatingTemplate.map { "use --name '\($0)' to make the names unique" }
                         ?? "set different names in the manifest"))
         }
         let names = [
@@ -180,7 +182,7 @@ struct BatchSummary: Sendable, Hashable {
             "outcomes": counts(
                 ItemOutcome.allCases.filter { $0 != .leftOut }.map { ($0.rawValue, outcomes[$0, default: 0]) }),
             "orphans": orphans, "pruned": pruned, "problems": problems,
-            "leftOut": counts(LeftOut.allCases.map { ("\($0)", leftOut[$0, default: 0]) }),
+            "leftOut": counts(SkipReason.allCases.map { ("\($0)", leftOut[$0, default: 0]) }),
             "originalOutcomes": counts(
                 ImageResponse.Outcome.ofOriginals.map { ($0.rawValue, originalOutcomes[$0, default: 0]) }),
             "collapsed": collapsed, "failures": counts(failures.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }),

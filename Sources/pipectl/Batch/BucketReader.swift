@@ -23,7 +23,7 @@ final class BucketReader: EntryReader {
     private var hasEnded = false
     /// The number of consecutive pages without a key. A store may return such pages while it skips deleted objects.
     private var emptyPages = 0
-    private static let mostEmptyPages = 100
+    private static let maxEmptyPages = 100
     /// The maximum length of a key, in bytes.
     private static let longestKey = 1_024
 
@@ -71,7 +71,7 @@ final class BucketReader: EntryReader {
                 return ending("repeats the same page; report this to the operator of the store")
             case .success(let listing):
                 emptyPages = listing.objects.isEmpty ? emptyPages + 1 : 0
-                if emptyPages > Self.mostEmptyPages {
+                if emptyPages > Self.maxEmptyPages {
                     return ending(
                         "has \(emptyPages) consecutive pages without an object; report this to the operator of the store"
                     )
@@ -130,7 +130,7 @@ final class BucketReader: EntryReader {
             return .failure(source: source, BatchFailure(code: .badSource, message: error.message))
         }
         let name = String(decoding: object.key.utf8.dropFirst(prefix), as: UTF8.self)
-        if let reason = rule?.reason(toLeaveOut: name) { return .leftOut(source: source, LeftOut(reason)) }
+        if let reason = rule?.reason(toLeaveOut: name) { return .leftOut(source: source, SkipReason(reason)) }
         let parts = name.splitAtLastSlash
         if AtomicOutput.isTemporary(parts?.name ?? name) { return nil }
         return .source(
@@ -144,7 +144,7 @@ final class BucketReader: EntryReader {
 func waitOutside<Value: Sendable>(
     until isInterrupted: () -> Bool = { false }, _ work: @escaping @Sendable () async -> Value
 ) -> Value {
-    let box = WaitedFor<Value>()
+    let box = BlockingResult<Value>()
     let isDone = DispatchSemaphore(value: 0)
     let task = Task {
         let value = await work()
@@ -158,6 +158,6 @@ func waitOutside<Value: Sendable>(
     return value
 }
 
-private final class WaitedFor<Value: Sendable>: Sendable {
+private final class BlockingResult<Value: Sendable>: Sendable {
     let value = Mutex<Value?>(nil)
 }

@@ -56,7 +56,7 @@ final class FolderReader: EntryReader {
             if excluded.contains(FileIdentity(status)) { continue }
             let relative = level.relative.isEmpty ? name : level.relative + "/" + name
             if let reason = rule?.reason(toLeaveOut: name, at: relative) {
-                return .leftOut(source: path, LeftOut(reason))
+                return .leftOut(source: path, SkipReason(reason))
             }
             let isLink = status.st_mode & S_IFMT == S_IFLNK
             if isLink, !followsLinks { return .leftOut(source: path, .link) }

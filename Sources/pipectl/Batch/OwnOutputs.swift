@@ -11,7 +11,7 @@ import Synchronization
 /// Objects in a bucket are treated in the same way.
 final class OwnOutputs: Sendable {
     /// The length and SHA-256 of a variant.
-    typealias Made = (length: Int, digest: String)
+    typealias Fingerprint = (length: Int, digest: String)
 
     private struct State {
         /// Whether the cache has been queried.
@@ -22,26 +22,26 @@ final class OwnOutputs: Sendable {
         /// The folder of the last source, and whether it is the output folder or within it.
         var folder: (path: ByteString, isInside: Bool)?
 
-        mutating func add(_ made: Made) {
-            lengths.insert(made.length)
-            digests.insert(made.digest.hashValue)
+        mutating func add(_ fingerprint: Fingerprint) {
+            lengths.insert(fingerprint.length)
+            digests.insert(fingerprint.digest.hashValue)
         }
     }
 
     private let outputFolder: String
     private let bucket: BucketOutput?
-    private let stored: @Sendable () -> [Made]
+    private let stored: @Sendable () -> [Fingerprint]
     private let state = Mutex(State())
 
     /// - Parameter stored: A closure that returns the variants of the batch's recipes in the cache.
-    init(in outputFolder: String, _ bucket: BucketOutput? = nil, stored: @escaping @Sendable () -> [Made]) {
+    init(in outputFolder: String, _ bucket: BucketOutput? = nil, stored: @escaping @Sendable () -> [Fingerprint]) {
         self.outputFolder = outputFolder
         self.bucket = bucket
         self.stored = stored
     }
 
     /// Adds a variant that is about to be written.
-    func add(_ made: Made) { state.withLock { $0.add(made) } }
+    func add(_ fingerprint: Fingerprint) { state.withLock { $0.add(fingerprint) } }
 
     /// Whether a source is an output of the batch. Blocks on disk or network I/O.
     func contains(_ source: BatchSource) -> Bool {
@@ -84,6 +84,6 @@ final class OwnOutputs: Sendable {
     private func load(_ state: inout State) {
         if state.isLoaded { return }
         state.isLoaded = true
-        for made in stored() { state.add(made) }
+        for fingerprint in stored() { state.add(fingerprint) }
     }
 }

@@ -14,7 +14,7 @@ struct SourceFacts: Sendable, Hashable {
     var width: Int
     var height: Int
     /// The most frequent color, as `rrggbb`.
-    var colour: String?
+    var color: String?
     /// The ThumbHash in base64.
     var thumbHash: String?
     /// A `data:` URI with a picture of at most 16 × 16 pixels.
@@ -82,7 +82,7 @@ final class SiteManifest: BatchSink {
             sets.add(format, candidates.map { "\(url($0.name)) \($0.item.width ?? 0)w" }.joined(separator: ", "))
         }
         return JSONText([
-            "width": facts?.width, "height": facts?.height, "colour": (facts?.colour).map { "#" + $0 },
+            "width": facts?.width, "height": facts?.height, "colour": (facts?.color).map { "#" + $0 },
             "thumbhash": facts?.thumbHash, "placeholder": facts?.placeholder,
             "files": files.map { name, item in
                 JSONText([

@@ -30,7 +30,7 @@ struct FittedBox: Sendable, Hashable {
     }
 
     /// Whether a result of this size touches neither edge of the box, so that the picture was not reduced.
-    func leaves(_ size: (width: Int, height: Int)) -> Bool {
+    func exceedsBothEdges(_ size: (width: Int, height: Int)) -> Bool {
         size.width < width ?? .max && size.height < height ?? .max
     }
 
@@ -61,7 +61,8 @@ extension BatchRendering {
                     let outcome = await task.value
                     if largestAt == at { return outcome }
                     if case .variant(var variant) = outcome, let width = variant.item.width,
-                        let height = variant.item.height, largest.leaves((width, height)), box.holds((width, height))
+                        let height = variant.item.height, largest.exceedsBothEdges((width, height)),
+                        box.holds((width, height))
                     {
                         variant.item.recipe = item.canonical
                         variant.item.collapsed = true

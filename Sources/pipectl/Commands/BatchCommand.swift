@@ -385,7 +385,7 @@ struct PipelineBatch: BatchRendering {
         // Without the facts, the manifest contains only the files.
         guard let information = try? await pipeline.information(for: request) else { return nil }
         var facts = SourceFacts(width: information.header.width, height: information.header.height)
-        facts.colour = information.colors?.palette.first ?? information.colors?.average
+        facts.color = information.colors?.palette.first ?? information.colors?.average
         facts.thumbHash = information.colors?.thumbHash
         request.recipe = try? Recipe("thumbnail:16x16,webp:30")
         if request.recipe != nil, let picture = try? await pipeline.answer(request) {

@@ -52,10 +52,10 @@ struct InfoCommand: AsyncParsableCommand {
         if header.pages > 1 {
             table.add("pages", "\(header.pages)" + (header.shownPage.map { "; variants show \($0)" } ?? ""))
         }
-        let colour = [
+        let color = [
             details.colorSpace, details.bitDepth.map { "\($0) bits" }, header.hasAlpha ? "with alpha" : nil,
         ].compactMap { $0 }
-        if !colour.isEmpty { table.add("colour", colour.joined(separator: ", ")) }
+        if !color.isEmpty { table.add("colour", color.joined(separator: ", ")) }
         let size = header.profileBytes > 0 ? Readable.bytes(header.profileBytes) : nil
         table.add(
             "profile",
@@ -83,13 +83,13 @@ struct InfoCommand: AsyncParsableCommand {
                     ? "fresh for \(remaining.components.seconds) s" : "stale; the origin is contacted on each use")
             for field in information.validators { table.add(field.name.lowercased(), field.value) }
         }
-        if let colours = information.colors {
-            table.add("average colour", colours.average.map { "#" + $0 } ?? "none")
-            if !colours.palette.isEmpty {
-                table.add("palette", colours.palette.map { "#" + $0 }.joined(separator: " "))
+        if let colors = information.colors {
+            table.add("average colour", colors.average.map { "#" + $0 } ?? "none")
+            if !colors.palette.isEmpty {
+                table.add("palette", colors.palette.map { "#" + $0 }.joined(separator: " "))
             }
-            table.add("blurhash", colours.blurHash)
-            table.add("thumbhash", colours.thumbHash)
+            table.add("blurhash", colors.blurHash)
+            table.add("thumbhash", colors.thumbHash)
         }
         return table.text
     }

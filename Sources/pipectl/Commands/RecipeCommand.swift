@@ -38,8 +38,8 @@ struct RecipesCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try common.configuration().pipelineConfiguration()
-        let entries = Catalogue.entries(with: await ImagePipeline.libraries(of: configuration))
-        guard json else { return print(Catalogue.listing(of: entries), terminator: "") }
+        let entries = Catalog.entries(with: await ImagePipeline.libraries(of: configuration))
+        guard json else { return print(Catalog.listing(of: entries), terminator: "") }
         for entry in entries {
             print(
                 JSONText([

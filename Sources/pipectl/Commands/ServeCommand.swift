@@ -60,7 +60,7 @@ struct ServeCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
-        if Surroundings.addressSpace == nil { Heap.limitArenas(to: max(2, RunConfiguration.processors)) }
+        if SystemRequirements.addressSpace == nil { Heap.limitArenas(to: max(2, RunConfiguration.processors)) }
         let trimming = Task { await Heap.returnFreePages() }
         defer { trimming.cancel() }
         let reloads = Self.reloads()
@@ -138,7 +138,7 @@ struct ServeCommand: AsyncParsableCommand {
                     ? "the URL with the access token is"
                     : site.hasFolders ? "see folders and try recipes at" : "try recipes at"
                 let address = "\(shown)\(site.mountPoint)/\(query ?? "")"
-                console.tell(LogLine(level: .info, message: "\(what) \(address)", showsToken: true))
+                console.writeMessage(LogLine(level: .info, message: "\(what) \(address)", showsToken: true))
             }
         }
         guard let address = configuration.adminListen else { return [server] }

@@ -21,7 +21,7 @@ struct SettingsCommand: ParsableCommand {
     func run() throws {
         let settings = common.collectedSettings()
         try settings.errors.check()
-        for setting in SettingCatalogue.all {
+        for setting in SettingCatalog.all {
             print(json ? Self.json(setting, settings) : Self.text(setting, settings))
         }
     }
@@ -35,16 +35,16 @@ struct SettingsCommand: ParsableCommand {
         let origin = settings.origin(setting.key)
         let isSet = settings.isSet(setting.key)
         let source = isSet ? "\(origin); default \(setting.fallback.json)" : "default"
-        let departure = setting.departure.map { "\n    \($0.text)" } ?? ""
+        let differingDefault = setting.differingDefault.map { "\n    \($0.text)" } ?? ""
         return TextTable.plain("\(setting.key) = \(value(setting, settings).json)") + "  (\(source))\n"
-            + "    \(setting.kind.expectation): \(setting.reason)\(departure)"
+            + "    \(setting.kind.expectation): \(setting.reason)\(differingDefault)"
     }
 
     private static func json(_ setting: Setting, _ settings: Settings) -> String {
         JSONText([
             "name": setting.key, "type": setting.kind.expectation, "default": setting.fallback,
             "value": value(setting, settings), "origin": settings.origin(setting.key).description,
-            "reason": setting.reason, "otherDefault": setting.departure?.text,
+            "reason": setting.reason, "otherDefault": setting.differingDefault?.text,
         ]).json
     }
 }

@@ -82,10 +82,10 @@ extension Examination {
             at: "bucket", cost: "the bucket is not used, so each machine fetches and renders on its own",
             remedy: "set credentials in remote.s3 that are allowed to read, write, delete and list"
         ) {
-            if let folder = try SourceURL(s3: remote.place, isFolder: true) {
+            if let folder = try SourceURL(s3: remote.location, isFolder: true) {
                 _ = try await store.list(folder, limit: 1)
             }
-            return "\(remote.place) is accessible"
+            return "\(remote.location) is accessible"
         }
         await base.shutdown()
         return finding

@@ -30,7 +30,7 @@ struct Examination {
                 cost: "`serve FOLDER` and folders in `baseURLs` do not work",
                 remedy: "use Linux 5.6 or newer; in a container, use a seccomp profile that allows openat2")
         }
-        guard MachineMemory.tellsPressure else {
+        guard MachineMemory.reportsPressure else {
             return .lacks(
                 "kernel", found + ", memory pressure information (PSI) is not available",
                 cost: "the memory caches do not shrink when other programs need memory",

@@ -24,16 +24,16 @@ enum Completions {
     /// Returns the recipe so far, with its last step replaced with each matching step and output.
     static func recipes(_ text: String) -> [String] {
         let written = text.lastIndex(of: ",").map { text[...$0] } ?? ""
-        return Catalogue.entries.map { written + $0.token }.filter { $0.hasPrefix(text) }
+        return Catalog.entries.map { written + $0.token }.filter { $0.hasPrefix(text) }
     }
 
     /// Returns the names of settings, or the values of a setting that accepts only certain words.
     static func settings(_ text: String) -> [String] {
         let words: [String]
-        if let equals = text.firstIndex(of: "="), let setting = SettingCatalogue.byKey[String(text[..<equals])] {
+        if let equals = text.firstIndex(of: "="), let setting = SettingCatalog.byKey[String(text[..<equals])] {
             words = setting.kind.words.map { setting.key + "=" + $0 }
         } else {
-            words = SettingCatalogue.all.map { $0.key + "=" }
+            words = SettingCatalog.all.map { $0.key + "=" }
         }
         return words.filter { $0.hasPrefix(text) }
     }

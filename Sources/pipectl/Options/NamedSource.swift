@@ -25,7 +25,7 @@ struct NamedSource {
             let site = configuration.site
             guard path != nil || site.baseURLs[String(text.prefix { $0 != ":" })] != nil else { return }
             let bases = try BaseURLs(
-                site.baseURLs, followsLinks: site.followsFolderLinks, usual: path == nil ? nil : site.defaultBase)
+                site.baseURLs, followsLinks: site.followsFolderLinks, defaultName: path == nil ? nil : site.defaultBase)
             let resolved = try bases.resolved(path?.source ?? text)
             request = ImageRequest(.url(resolved.text))
             request.folder = resolved.folder

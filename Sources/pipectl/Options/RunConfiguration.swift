@@ -5,7 +5,7 @@ import Pipeline
 import PipelineFleet
 import Variants
 
-/// The configuration that the settings fill (`SettingCatalogue`), with the defaults of the library's configuration
+/// The configuration that the settings fill (`SettingCatalog`), with the defaults of the library's configuration
 /// types.
 struct RunConfiguration: Sendable {
     enum Isolation: String, Sendable, CaseIterable { case workers, inProcess }

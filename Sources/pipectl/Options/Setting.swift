@@ -4,7 +4,7 @@ import PipelineSupport
 /// its default. The default is taken from the configuration, so the library and the command share it.
 struct Setting: Sendable {
     /// A default that differs from the library's default in `pipectl` or in some of its commands.
-    struct Departure: Sendable {
+    struct DifferingDefault: Sendable {
         /// The different default, where it applies, and the reason.
         var text: String
         /// Applies the default in all commands except `serve`, unless the setting is set.
@@ -16,7 +16,7 @@ struct Setting: Sendable {
     let reason: String
     /// Whether the value must never appear in messages.
     let isSecret: Bool
-    let departure: Departure?
+    let differingDefault: DifferingDefault?
     let value: @Sendable (RunConfiguration) -> SettingValue
     let fill: @Sendable (GivenSetting, inout RunConfiguration) throws(SettingErrors) -> Void
 
@@ -26,19 +26,19 @@ struct Setting: Sendable {
     init<Value: Sendable>(
         _ key: String, _ path: any WritableKeyPath<RunConfiguration, Value> & Sendable, _ form: SettingForm<Value>,
         _ reason: String, isSecret: Bool = false, unlessServing: OtherDefault<Value>? = nil,
-        departure: String? = nil
+        differingDefault: String? = nil
     ) {
         self.key = key
         kind = form.kind
         self.reason = reason
         self.isSecret = isSecret
-        self.departure =
+        self.differingDefault =
             unlessServing.map { other in
                 let value = other.words ?? form.text(other.value)
-                return Departure(text: "\(value) in all commands except serve: \(other.reason)") {
+                return DifferingDefault(text: "\(value) in all commands except serve: \(other.reason)") {
                     $0[keyPath: path] = other.value
                 }
-            } ?? departure.map { Departure(text: $0) }
+            } ?? differingDefault.map { DifferingDefault(text: $0) }
         value = { form.write($0[keyPath: path]) }
         fill = { (given, configuration) throws(SettingErrors) in configuration[keyPath: path] = try form.read(given) }
     }

@@ -24,7 +24,7 @@ extension SettingForm {
             finish: { (given, remote) throws(SettingErrors) in
                 remote.store.credentials = try given.credentials()
                 // In a file generated from a template, all values may be empty.
-                guard remote.bucket.isEmpty && remote.prefix.isEmpty || remote.hasPlace else {
+                guard remote.bucket.isEmpty && remote.prefix.isEmpty || remote.hasLocation else {
                     throw given.bad(
                         "this is not a valid bucket and prefix; expected bucket: NAME and, for part of a bucket, prefix: "
                             + "FOLDER")

@@ -26,7 +26,7 @@ extension SettingForm {
         .text(write: { _ in "(secret)" }) { (given, text) throws(SettingErrors) in
             if let key = QueueKey(text) { return key }
             throw given.bad(
-                "must have at least \(QueueKey.leastBytes) characters; create one with `openssl rand -hex 32`")
+                "must have at least \(QueueKey.minBytes) characters; create one with `openssl rand -hex 32`")
         }
     }
 

@@ -55,7 +55,7 @@ extension SettingForm {
 
     /// Names of recipe steps. An empty list means nil.
     static func steps() -> Self where Value == Set<String>? {
-        let names = Catalogue.listedNames
+        let names = Catalog.listedNames
         return SettingForm<[String]>.list(
             of: .text.checked {
                 names.contains($0) ? nil : "`\($0)` is not a recipe step" + NearestName.hint($0, in: names)

@@ -66,7 +66,7 @@ struct Settings: Sendable {
     private mutating func readEnvironment() {
         let ours = environment.keys.filter { $0.hasPrefix("PIPECTL_") }.sorted()
         guard !ours.isEmpty else { return }
-        let keys = SettingCatalogue.all.map(\.key) + SettingCatalogue.removed.keys
+        let keys = SettingCatalog.all.map(\.key) + SettingCatalog.removed.keys
         let names = Dictionary(uniqueKeysWithValues: keys.map { (Setting.environmentName(of: $0), $0) })
         for name in ours {
             let origin = SettingOrigin.environment(name)
@@ -82,7 +82,7 @@ struct Settings: Sendable {
     /// Sets a value from a string.
     private mutating func read(_ key: String, _ raw: String, _ origin: SettingOrigin) {
         do throws(SettingErrors) {
-            let setting = try SettingCatalogue.setting(key, origin)
+            let setting = try SettingCatalog.setting(key, origin)
             guard let value = setting.kind.read(raw) else { throw Self.bad(setting, raw, origin) }
             entries[key] = try Self.checked(setting, Entry(value: value, origin: origin))
         } catch {
@@ -93,7 +93,7 @@ struct Settings: Sendable {
     /// Sets a parsed value.
     private mutating func set(_ key: String, _ found: Entry) {
         do throws(SettingErrors) {
-            let setting = try SettingCatalogue.setting(key, found.origin)
+            let setting = try SettingCatalog.setting(key, found.origin)
             guard let accepted = setting.kind.accept(found.value) else {
                 let shown = if case .string(let text) = found.value { text } else { found.value.json }
                 throw Self.bad(setting, shown, found.origin)
@@ -135,7 +135,7 @@ struct Settings: Sendable {
     /// Returns the current value of a setting.
     func value(_ key: String) -> SettingValue {
         if let entry = entries[key] { return entry.value }
-        guard let setting = SettingCatalogue.byKey[key] else {
+        guard let setting = SettingCatalog.byKey[key] else {
             preconditionFailure("`\(key)` is not in the catalogue")
         }
         return setting.fallback
@@ -155,7 +155,7 @@ struct Settings: Sendable {
 
     /// Returns the names of the settings that have different values, sorted.
     func changes(in other: Settings) -> [String] {
-        SettingCatalogue.all.map(\.key).filter { value($0) != other.value($0) }.sorted()
+        SettingCatalog.all.map(\.key).filter { value($0) != other.value($0) }.sorted()
     }
 
     /// Returns the current value with the information that its errors contain.
@@ -188,9 +188,9 @@ struct Settings: Sendable {
     ) -> RunConfiguration {
         var configuration = RunConfiguration()
         configuration.pipeline.cacheFolder = cacheFolder
-        let settings = serves ? SettingCatalogue.all : SettingCatalogue.pipeline
+        let settings = serves ? SettingCatalog.all : SettingCatalog.pipeline
         if !serves {
-            for setting in settings where !isSet(setting.key) { setting.departure?.fill?(&configuration) }
+            for setting in settings where !isSet(setting.key) { setting.differingDefault?.fill?(&configuration) }
         }
         // `memory.originals` also sets the budget for records, unless `memory.records`, which follows, is set.
         for setting in settings where setting.key != "cache" && prefixes.contains(where: setting.key.hasPrefix) {

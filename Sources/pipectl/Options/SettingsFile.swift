@@ -53,8 +53,8 @@ enum SettingsFile {
             }
             let key = prefix + text
             let isGroup =
-                SettingCatalogue.byKey[key] == nil
-                && SettingCatalogue.all.contains { $0.key.hasPrefix(key + ".") }
+                SettingCatalog.byKey[key] == nil
+                && SettingCatalog.all.contains { $0.key.hasPrefix(key + ".") }
             if isGroup, case .mapping(let inner) = node.content {
                 flatten(inner, prefix: key + ".", path: path, into: &found, &errors)
             } else if let value = value(node, path, key, &errors) {

@@ -1,14 +1,14 @@
 import PipelineSupport
 
 /// A value that can be written as JSON.
-protocol JSONShown {
+protocol JSONRepresentable {
     var json: String { get }
 }
 
-extension JSONValue: JSONShown {}
+extension JSONValue: JSONRepresentable {}
 
-extension JSONText: JSONShown {
-    typealias Members = KeyValuePairs<String, (any JSONShown)?>
+extension JSONText: JSONRepresentable {
+    typealias Members = KeyValuePairs<String, (any JSONRepresentable)?>
 
     /// Creates an object with these members. Members that are nil are omitted.
     init(_ members: Members) {
@@ -23,12 +23,12 @@ extension JSONText: JSONShown {
     var json: String { closed }
 }
 
-extension Array: JSONShown where Element: JSONShown {
+extension Array: JSONRepresentable where Element: JSONRepresentable {
     var json: String { "[" + map(\.json).joined(separator: ",") + "]" }
 }
 
 /// A value that is one member of a JSON object.
-protocol JSONMember: JSONShown {
+protocol JSONMember: JSONRepresentable {
     /// Returns nil if the JSON value has a different type.
     init?(json: JSONValue)
 }

@@ -46,7 +46,7 @@ struct OutputName: Sendable, Hashable {
     /// The name that results from the template, if another output already has it.
     var wanted: String?
     /// A template that gives the two outputs different names, or nil if a manifest sets the names.
-    var mendedTemplate: String?
+    var disambiguatingTemplate: String?
     /// Whether another recipe of the same source produced the same bytes under this name.
     var isRepeated = false
 }
@@ -132,8 +132,8 @@ struct OutputNamer {
             }
             given[hash(candidate)] = holder
             if suffix.isEmpty { return OutputName(path: candidate) }
-            let mended = own == nil ? mendedTemplate(hasSameSource: isOwn, item) : nil
-            return OutputName(path: candidate, wanted: path, mendedTemplate: mended)
+            let disambiguating = own == nil ? disambiguatingTemplate(hasSameSource: isOwn, item) : nil
+            return OutputName(path: candidate, wanted: path, disambiguatingTemplate: disambiguating)
         }
         throw NameError(
             message: "the name `\(path)` and its alternatives are already in use; choose a name with {index} or {key}")
@@ -144,7 +144,7 @@ struct OutputNamer {
         foldsCase ? path.uppercased().lowercased().hashValue : ByteString(path).hashValue
     }
 
-    private func mendedTemplate(hasSameSource: Bool, _ item: OutputNaming) -> String {
+    private func disambiguatingTemplate(hasSameSource: Bool, _ item: OutputNaming) -> String {
         var text = written ?? (item.hasSeveralRecipes ? "{stem}-{recipe}.{ext}" : "{stem}.{ext}")
         let added = (hasSameSource ? ["{recipe}", "{key}"] : ["{index}", "{key}"]).first { !text.contains($0) }
         guard let added else { return text }

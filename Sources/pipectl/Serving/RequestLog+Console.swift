@@ -4,7 +4,7 @@ import PipelineSupport
 extension RequestLog {
     static func console(_ console: Console) -> RequestLog {
         RequestLog(
-            write: { console.tell(logLine($0)) },
+            write: { console.writeMessage(logLine($0)) },
             reportLost: { console.error("pipectl: \($0) requests were not logged, because standard error is too slow") }
         )
     }

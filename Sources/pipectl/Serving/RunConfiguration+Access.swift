@@ -21,7 +21,7 @@ extension RunConfiguration {
             }
         }
         do throws(InvalidSetting) {
-            _ = try BaseURLs(site.baseURLs, followsLinks: followsLinks, usual: site.defaultBase)
+            _ = try BaseURLs(site.baseURLs, followsLinks: followsLinks, defaultName: site.defaultBase)
         } catch {
             errors.add(settings.given("defaultBase").bad(error.message), following: "baseURLs")
         }

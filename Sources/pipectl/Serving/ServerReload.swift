@@ -21,7 +21,7 @@ struct ServerReload: Sendable {
     mutating func callAsFunction(_ read: () -> Settings) -> [(text: String, level: LogLine.Level)] {
         do {
             let changed = read()
-            let merged = settings.taking(SettingCatalogue.reloaded, from: changed)
+            let merged = settings.taking(SettingCatalog.reloaded, from: changed)
             var (configuration, site) = try merged.serving(passed)
             (site.readiness, site.metrics, site.loop) = (self.site.readiness, self.site.metrics, self.site.loop)
             site.accessToken = self.site.accessToken

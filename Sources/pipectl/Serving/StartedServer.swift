@@ -19,7 +19,7 @@ struct StartedServer: Sendable {
     let read: @Sendable () -> Settings
 
     /// How long to wait at shutdown for responses in progress, and then again for pending writes to the stores.
-    private static let patience = Duration.seconds(10)
+    private static let shutdownTimeout = Duration.seconds(10)
 
     /// Reads the settings again, applies them and logs the changes.
     mutating func reload() {
@@ -35,7 +35,7 @@ struct StartedServer: Sendable {
         // program.
         if drainSeconds > 0 { try? await Task.sleep(for: .seconds(drainSeconds)) }
         let isFinished = await withTaskGroup(of: Bool.self) { group in
-            for server in changes.servers { group.addTask { await server.stop(patience: Self.patience) } }
+            for server in changes.servers { group.addTask { await server.stop(timeout: Self.shutdownTimeout) } }
             return await group.reduce(true) { $0 && $1 }
         }
         if !isFinished, !isQuiet {
@@ -43,7 +43,7 @@ struct StartedServer: Sendable {
                 "pipectl: stopped before all responses were finished, because they took longer than ten seconds")
         }
         let pipeline = changes.pipeline
-        if !(await Patience.waits(Self.patience, for: { await pipeline.shutdown() })), !isQuiet {
+        if !(await Timeout.run(Self.shutdownTimeout, for: { await pipeline.shutdown() })), !isQuiet {
             console.error("pipectl: stopped before all pending data was stored; it will be fetched and rendered again")
         }
     }

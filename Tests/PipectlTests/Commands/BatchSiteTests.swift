@@ -41,11 +41,11 @@ extension CommandTests {
             let picture = try #require(manifest.at("images", "in/a b.jpg"))
             #expect(picture["width"] == .int(width) && picture["height"] == .int(height))
             #expect(picture["thumbhash"] == info["thumbhash"])
-            guard case .list(let palette)? = info["palette"], case .string(let colour)? = palette.first else {
+            guard case .list(let palette)? = info["palette"], case .string(let color)? = palette.first else {
                 Issue.record("no palette")
                 return
             }
-            #expect(picture["colour"] == .string("#" + colour))
+            #expect(picture["colour"] == .string("#" + color))
             #expect(picture["placeholder"]?.json.hasPrefix("\"data:image/webp;base64,") == true)
             #expect(
                 picture.at("srcset", "webp")

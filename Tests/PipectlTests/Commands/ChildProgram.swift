@@ -143,7 +143,7 @@ final class ChildProgram: Sendable {
     }
 
     /// Returns what it wrote to stderr once that holds the text, or once the child has ended.
-    func tells(_ text: String) async -> String {
+    func waitForOutput(_ text: String) async -> String {
         await withCheckedContinuation { continuation in
             let isDone = state.withLock { state in
                 let isDone = state.ended != nil || String(decoding: state.errors, as: UTF8.self).contains(text)

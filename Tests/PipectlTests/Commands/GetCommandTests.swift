@@ -153,7 +153,7 @@ extension CommandTests {
             defer { origin.stop() }
             let arguments = ["get", origin.url("/a.jpg"), "-r", "thumbnail:40", "-o", "a.jpg"] + site.flags
             let child = try ChildProgram(arguments, folder: site.folder.path, hasTerminal: true)
-            let shown = await child.tells("waiting for the origin · 1")
+            let shown = await child.waitForOutput("waiting for the origin · 1")
             close(gate[1])
             #expect(shown.contains("\r\u{1b}[Kwaiting for the origin · 1"))
             let ended = await child.end

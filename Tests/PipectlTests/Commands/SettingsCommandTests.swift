@@ -22,7 +22,7 @@ extension CommandTests {
             #expect(text.text.contains("retries = 2  (default)") && !text.text.contains("geheim"))
             let json = try await site.plain(words + ["--json"])
             let lines = json.lines.map { SettingValue.parsed($0) }
-            #expect(lines.map { $0["name"] } == SettingCatalogue.all.map { .string($0.key) })
+            #expect(lines.map { $0["name"] } == SettingCatalog.all.map { .string($0.key) })
             let slots = try #require(lines.first { $0["name"] == .string("fetch.slots") })
             #expect(
                 slots["value"] == .int(8) && slots["default"] == .int(16)
@@ -33,10 +33,10 @@ extension CommandTests {
         @Test func `docs settings md holds the table of the catalogue`() throws {
             let path = FuzzPlan.root + "/docs/settings.md"
             let text = String(decoding: try #require(FuzzPlan.contents(path)), as: UTF8.self)
-            let rows = SettingCatalogue.all.map { setting in
+            let rows = SettingCatalog.all.map { setting in
                 let cells = [
                     "`\(setting.key)`", setting.kind.expectation, "`\(setting.fallback.json)`", setting.reason,
-                    setting.departure?.text ?? "", SettingCatalogue.reloaded.contains(setting.key) ? "yes" : "",
+                    setting.differingDefault?.text ?? "", SettingCatalog.reloaded.contains(setting.key) ? "yes" : "",
                 ]
                 return "| " + cells.map { $0.replacing("|", with: "\\|") }.joined(separator: " | ") + " |"
             }

@@ -405,7 +405,7 @@ extension CommandTests {
             let redis = try RedisTestServer()
             let folder = ScratchFolder()
             let first = try ChildProgram(Self.words(redis, folder, [Self.originals]), folder: folder.path)
-            let told = await first.tells("--attach ")
+            let told = await first.waitForOutput("--attach ")
             let id = String(try #require(told.firstRange(of: "--attach ").map { told[$0.upperBound...].prefix(16) }))
             let worker = BatchWorker(RedisConnection.Configuration(try RedisURL(redis.url)))
             var left = 7

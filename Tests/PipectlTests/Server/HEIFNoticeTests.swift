@@ -34,7 +34,7 @@ extension CommandTests {
             let images = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: 3600)
             defer { images.stop() }
             try await RunningServer.with(["decoders=[\"jpeg\",\"heif\"]"], isProgram: true) { server in
-                #expect(await server.tells("decodes heif").contains("libheif "))
+                #expect(await server.waitForOutput("decodes heif").contains("libheif "))
                 let refused = try await server.ask(RunningServer.variant("thumbnail:20", images.url("/balloon.gif")))
                 #expect(refused.status == 415, "\(String(decoding: refused.body, as: UTF8.self))")
                 let made = try await server.ask(RunningServer.variant("thumbnail:20", images.url("/meadow-small.jpg")))

@@ -53,7 +53,7 @@ extension CommandTests {
             try await RunningServer.with(
                 ["server.playground=true"], folder: folder, environment: search, isProgram: true
             ) { server in
-                let said = await server.tells("listening on")
+                let said = await server.waitForOutput("listening on")
                 for words in ["cannot write JPEG XL", "libvips42t64 with libjxl0.11", "libheif-plugin-aomenc"] {
                     #expect(said.contains(words), "\(said)")
                 }

@@ -6,18 +6,20 @@ import Testing
 
 /// `pipectl serve` in this process or as a program, on its own port.
 struct RunningServer: Sendable {
-    private enum Place {
+    private enum Instance {
         case program(ChildProgram)
         case here(ServerInProcess)
     }
 
     let folder: ScratchFolder
-    private let place: Place
+    private let instance: Instance
     let port: Int
 
     /// The program; only for servers that were started as one.
     var child: ChildProgram {
-        guard case .program(let child) = place else { preconditionFailure("the server was not started as a program") }
+        guard case .program(let child) = instance else {
+            preconditionFailure("the server was not started as a program")
+        }
         return child
     }
 
@@ -57,14 +59,14 @@ struct RunningServer: Sendable {
         return try await RunningServer(folder, .program(child))
     }
 
-    private init(_ folder: ScratchFolder, _ place: Place, after mark: String = "listening on http://127.0.0.1:")
+    private init(_ folder: ScratchFolder, _ instance: Instance, after mark: String = "listening on http://127.0.0.1:")
         async throws
     {
-        (self.folder, self.place) = (folder, place)
-        let told = await Self.told(mark, at: place)
+        (self.folder, self.instance) = (folder, instance)
+        let told = await Self.told(mark, at: instance)
         guard let range = told.firstRange(of: mark), let port = Int(told[range.upperBound...].prefix { $0.isNumber })
         else {
-            if case .program(let child) = place { child.signal(SIGKILL) }
+            if case .program(let child) = instance { child.signal(SIGKILL) }
             throw ChildProgram.StartError(description: "the server did not start: \(told)")
         }
         self.port = port
@@ -72,22 +74,22 @@ struct RunningServer: Sendable {
 
     /// Reaches the same server through a proxy on another port.
     init(_ server: RunningServer, port: Int) {
-        (folder, place, self.port) = (server.folder, server.place, port)
+        (folder, instance, self.port) = (server.folder, server.instance, port)
     }
 
-    private static func told(_ text: String, at place: Place) async -> String {
-        switch place {
-        case .program(let child): await child.tells(text)
-        case .here(let server): await server.tells(text)
+    private static func told(_ text: String, at instance: Instance) async -> String {
+        switch instance {
+        case .program(let child): await child.waitForOutput(text)
+        case .here(let server): await server.waitForOutput(text)
         }
     }
 
     /// Returns what it wrote to stderr once that holds the text, or once it has ended.
-    func tells(_ text: String) async -> String { await Self.told(text, at: place) }
+    func waitForOutput(_ text: String) async -> String { await Self.told(text, at: instance) }
 
     /// This server at the address of `server.adminListen`.
     func operators() async throws -> RunningServer {
-        try await RunningServer(folder, place, after: "for operators on http://127.0.0.1:")
+        try await RunningServer(folder, instance, after: "for operators on http://127.0.0.1:")
     }
 
     /// Starts one, uses it, and ends it, whatever happens.
@@ -109,7 +111,7 @@ struct RunningServer: Sendable {
 
     /// Asks it to end, and waits.
     func stop() async -> ChildProgram.Ended {
-        switch place {
+        switch instance {
         case .program(let child):
             child.signal(SIGTERM)
             return await child.end
@@ -119,7 +121,7 @@ struct RunningServer: Sendable {
 
     /// Ends it at once if it is a program.
     func kill() async {
-        if case .program(let child) = place { child.signal(SIGKILL) }
+        if case .program(let child) = instance { child.signal(SIGKILL) }
         _ = await stop()
     }
 

@@ -155,7 +155,7 @@ extension CommandTests {
         @Test func `what a client sends is escaped byte by byte`() {
             let text = "a\"b\\c\u{7f}\r\n\u{0}\u{ff}\u{20ac}"
             #expect(AccessLog.escaped(text) == #"a\x22b\x5Cc\x7F\x0D\x0A\x00\xFF\xE2\x82\xAC"#)
-            let answer = RequestLog.Answer(ServerResponse(status: 400, body: Array("problem".utf8)))
+            let answer = RequestLog.Response(ServerResponse(status: 400, body: Array("problem".utf8)))
             var entry = RequestLog.Entry(client: "-", request: nil, answer, milliseconds: 0.5)
             entry.time = 1_795_573_194
             #expect(AccessLog.combined.line(entry) == #"- - - [25/Nov/2026:02:19:54 +0000] "-" 400 7 "-" "-""#)
@@ -178,7 +178,7 @@ extension CommandTests {
                         + "--set allowUnsigned=true --set server.accessLog=combined > \(fifo)",
                 ], program: "sh",
                 folder: folder.path)
-            let told = await child.tells("listening on http://127.0.0.1:")
+            let told = await child.waitForOutput("listening on http://127.0.0.1:")
             let port = Int(told.split(separator: "http://127.0.0.1:").last?.prefix { $0.isNumber } ?? "")
             let client = try await RawClient.connect(try #require(port))
             let agent = String(repeating: "a", count: 4000)

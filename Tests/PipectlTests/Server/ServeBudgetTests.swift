@@ -47,11 +47,11 @@ extension CommandTests {
             do {
                 try await body(server, port) { RunningServer.original(origin.url($0)) }
             } catch {
-                _ = await server.stop(patience: .zero)
+                _ = await server.stop(timeout: .zero)
                 await pipeline.shutdown()
                 throw error
             }
-            _ = await server.stop(patience: .zero)
+            _ = await server.stop(timeout: .zero)
             #expect(server.connections.budget.bytes == 0 && server.connections.budget.answers == 0)
             await pipeline.shutdown()
         }

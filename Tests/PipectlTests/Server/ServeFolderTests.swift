@@ -57,7 +57,7 @@ extension CommandTests {
 
         /// The token of the address that the server has printed.
         private static func token(_ server: RunningServer) async throws -> String {
-            let told = await server.tells("try recipes at ")
+            let told = await server.waitForOutput("try recipes at ")
             let start = try #require(told.firstRange(of: "/?token=")).upperBound
             return String(told[start...].prefix { $0.isHexDigit })
         }

@@ -31,15 +31,15 @@ extension CommandTests {
                 ]
                 for path in paths {
                     try await withThrowingTaskGroup(of: Void.self) { group in
-                        for (index, misbehaviour) in HostileOrigin.Misbehaviour.allCases.enumerated() {
+                        for (index, misbehavior) in HostileOrigin.Misbehavior.allCases.enumerated() {
                             if index >= 8 { try await group.next() }
                             group.addTask {
-                                let answer = try await server.ask(path(origin.url(misbehaviour)))
+                                let answer = try await server.ask(path(origin.url(misbehavior)))
                                 let isProblem = [413, 415, 422, 502, 504].contains(answer.status)
                                 // Answers that are not HTTP errors pass, or are pictures.
-                                #expect(isProblem ? answer.problem != nil : answer.status < 600, "\(misbehaviour)")
-                                let next = try await server.ask(good("after-\(misbehaviour)"))
-                                #expect(next.status == 200, "\(misbehaviour)")
+                                #expect(isProblem ? answer.problem != nil : answer.status < 600, "\(misbehavior)")
+                                let next = try await server.ask(good("after-\(misbehavior)"))
+                                #expect(next.status == 200, "\(misbehavior)")
                             }
                         }
                         try await group.waitForAll()

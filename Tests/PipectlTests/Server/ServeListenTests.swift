@@ -30,7 +30,7 @@ extension CommandTests {
             ]
             let ask = ["--unix-socket", path, "http://anything/health"]
             var child = try ChildProgram(arguments, folder: folder.path)
-            #expect(await child.tells("listening on unix:\(path)").contains("listening on unix:\(path)"))
+            #expect(await child.waitForOutput("listening on unix:\(path)").contains("listening on unix:\(path)"))
             #expect(try await Self.curl(ask) == "ok\n")
             for arguments in [["unix:" + path], ["--set", "listen=unix:" + path], ["unix:" + path, "--ready"]] {
                 let health = try await ChildProgram.run(["health"] + arguments, folder: folder.path)
@@ -47,7 +47,7 @@ extension CommandTests {
             _ = await child.end
             #expect(access(path, F_OK) == 0)
             child = try ChildProgram(arguments, folder: folder.path)
-            _ = await child.tells("listening on")
+            _ = await child.waitForOutput("listening on")
             #expect(try await Self.curl(ask) == "ok\n")
             child.signal(SIGTERM)
             #expect(await child.end.exit == 0)
@@ -63,7 +63,7 @@ extension CommandTests {
                 ["serve", "--listen", address, "--set", "allowUnsigned=true", "--cache", folder("cache")],
                 folder: folder.path)
             let mark = "listening on http://\(address.dropLast())"
-            let told = await child.tells(mark)
+            let told = await child.waitForOutput(mark)
             let port = told.split(separator: mark, maxSplits: 1).last?.prefix { $0.isNumber } ?? ""
             for host in ["127.0.0.1", "[::1]"] {
                 let metrics = try await Self.curl(["http://\(host):\(port)/metrics"])
@@ -112,7 +112,7 @@ extension CommandTests {
                 let child = try ChildProgram(
                     ["serve", "--set", "allowUnsigned=true", "--cache", folder("cache")] + arguments,
                     folder: folder.path, passing: descriptor)
-                #expect(await child.tells("listening on").contains("listening on http://127.0.0.1:\(port)"))
+                #expect(await child.waitForOutput("listening on").contains("listening on http://127.0.0.1:\(port)"))
                 #expect(RawResponse.all(in: await early.receivedToEnd()).map(\.text) == ["ok\n"])
                 child.signal(SIGTERM)
                 #expect(await child.end.exit == 0)
@@ -132,7 +132,7 @@ extension CommandTests {
                         "serve", "--set", "allowUnsigned=true", "--set", "allowPrivateAddresses=true", "--cache",
                         folder("cache"),
                     ], folder: folder.path, passing: descriptor)
-                _ = await child.tells("listening on")
+                _ = await child.waitForOutput("listening on")
                 return child
             }
             let end = End()

@@ -43,7 +43,7 @@ extension CommandTests {
                 // The second time it is refused without costing a worker.
                 let again = try await server.ask(RunningServer.variant("thumbnail:20", origin.url("/segv")))
                 #expect(again.status == 422)
-                let told = await server.tells("was killed by SIGSEGV")
+                let told = await server.waitForOutput("was killed by SIGSEGV")
                 #expect(told.contains("render workers: ") && told.contains("was killed by SIGSEGV"))
             }
         }

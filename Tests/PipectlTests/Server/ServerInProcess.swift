@@ -35,7 +35,7 @@ final class ServerInProcess: Sendable {
     }
 
     /// Returns what it has written to stderr once that holds the text, or once the server has stopped.
-    func tells(_ text: String) async -> String { await printed.errors(with: text) }
+    func waitForOutput(_ text: String) async -> String { await printed.errors(with: text) }
 
     /// Stops as at SIGTERM.
     func stop() async -> ChildProgram.Ended {

@@ -14,12 +14,12 @@ private enum Verdict {
     case body([UInt8]?)
 }
 
-private typealias Misbehaviour = HostileOrigin.Misbehaviour
+private typealias Misbehavior = HostileOrigin.Misbehavior
 
 private let good = sample("originals/night-tiny.jpg")
 
-private func verdict(_ misbehaviour: Misbehaviour) -> Verdict {
-    switch misbehaviour {
+private func verdict(_ misbehavior: Misbehavior) -> Verdict {
+    switch misbehavior {
     case .slowHead, .silentAfterConnect, .trickle: .error([.timeout])
     case .slowBody, .endlessChunkExtension: .error([.stalled])
     case .closesAtOnce, .closesInHead, .resetsBeforeHead, .resetsInBody: .error([.transport])
@@ -41,7 +41,7 @@ private func verdict(_ misbehaviour: Misbehaviour) -> Verdict {
 }
 
 /// Limits that end each misbehaviour soon, and only the one it is about.
-private func configure(_ configuration: inout FetchConfiguration, for misbehaviour: Misbehaviour?) {
+private func configure(_ configuration: inout FetchConfiguration, for misbehavior: Misbehavior?) {
     configuration.allowPrivateAddresses = .all
     configuration.totalTimeout = .seconds(60)
     configuration.headTimeout = .seconds(60)
@@ -50,7 +50,7 @@ private func configure(_ configuration: inout FetchConfiguration, for misbehavio
     configuration.byteLimit = 300_000
     configuration.breaker = nil
     configuration.maxRetries = 2
-    switch misbehaviour {
+    switch misbehavior {
     case .slowHead, .silentAfterConnect: configuration.headTimeout = .seconds(1)
     case .slowBody, .endlessChunkExtension: configuration.stallTimeout = .seconds(0.5)
     case .trickle:
@@ -61,14 +61,14 @@ private func configure(_ configuration: inout FetchConfiguration, for misbehavio
 }
 
 struct HostileOriginTests {
-    @Test(arguments: HostileOrigin.Misbehaviour.allCases)
+    @Test(arguments: HostileOrigin.Misbehavior.allCases)
     fileprivate func `each misbehaviour has one outcome, and the next good request works`(
-        _ misbehaviour: Misbehaviour
+        _ misbehavior: Misbehavior
     ) async throws {
         let origin = try HostileOrigin(good: good)
         defer { origin.stop() }
         var configuration = FetchConfiguration()
-        configure(&configuration, for: misbehaviour)
+        configure(&configuration, for: misbehavior)
         let limit = configuration.byteLimit
         let base = CurlTransport(configuration)
         defer { base.shutdown() }
@@ -76,7 +76,7 @@ struct HostileOriginTests {
         let most = Mutex((last: 0, isMonotonic: true))
         var outcome: Result<FetchedResponse, FetchError>
         do throws(FetchError) {
-            let request = FetchRequest(url: try url(origin.url(misbehaviour)))
+            let request = FetchRequest(url: try url(origin.url(misbehavior)))
             outcome = .success(
                 try await transport.fetch(request) { received, _ in
                     most.withLock { $0 = (received, $0.isMonotonic && received >= $0.last) }
@@ -84,7 +84,7 @@ struct HostileOriginTests {
         } catch {
             outcome = .failure(error)
         }
-        switch (verdict(misbehaviour), outcome) {
+        switch (verdict(misbehavior), outcome) {
         case (.error(let codes), .failure(let error)):
             #expect(codes.contains(error.code), "\(error.code.rawValue): \(error)")
             #expect(error.message.contains("127.0.0.1"))
@@ -94,7 +94,7 @@ struct HostileOriginTests {
             #expect(body == nil || response.body == body)
             #expect(response.digest == sha256Hex(response.body))
             #expect(response.fields.allSatisfy { FieldSyntax.isToken($0.name) })
-        default: Issue.record("\(misbehaviour): \(outcome)")
+        default: Issue.record("\(misbehavior): \(outcome)")
         }
         #expect(most.withLock { $0.isMonotonic && $0.last <= limit })
         let next = try await transport.fetch(FetchRequest(url: try url(origin.goodURL("next"))))
@@ -104,24 +104,24 @@ struct HostileOriginTests {
     @Test func `through the pipeline nothing of it is stored, and good pictures still come`() async throws {
         let origin = try HostileOrigin(good: good)
         defer { origin.stop() }
-        for misbehaviour in Misbehaviour.allCases {
-            guard case .error = verdict(misbehaviour) else { continue }
+        for misbehavior in Misbehavior.allCases {
+            guard case .error = verdict(misbehavior) else { continue }
             let cache = CacheFolder()
             var configuration = PipelineConfiguration()
             configuration.cacheFolder = cache.path
-            configure(&configuration.fetch, for: misbehaviour)
+            configure(&configuration.fetch, for: misbehavior)
             configuration.fetch.maxRetries = 0
             let pipeline = try ImagePipeline(configuration)
             let error = await #expect(throws: PipelineError.self) {
-                _ = try await pipeline.respond(to: ImageRequest(.url(origin.url(misbehaviour))))
+                _ = try await pipeline.respond(to: ImageRequest(.url(origin.url(misbehavior))))
             }
             let codes: [PipelineError.Code] = [.fetchFailed, .fetchTimedOut, .overLimit]
-            #expect(codes.contains(error?.code ?? .cancelled), "\(misbehaviour): \(String(describing: error))")
+            #expect(codes.contains(error?.code ?? .cancelled), "\(misbehavior): \(String(describing: error))")
             await pipeline.drain()
             let disk = await pipeline.diskStatistics()
-            #expect(pipeline.memoryStatistics.originals.entries == 0, "\(misbehaviour)")
-            #expect(disk?.originals.entries == 0 && disk?.records.entries == 0, "\(misbehaviour)")
-            let next = try await pipeline.respond(to: ImageRequest(.url(origin.goodURL("\(misbehaviour)"))))
+            #expect(pipeline.memoryStatistics.originals.entries == 0, "\(misbehavior)")
+            #expect(disk?.originals.entries == 0 && disk?.records.entries == 0, "\(misbehavior)")
+            let next = try await pipeline.respond(to: ImageRequest(.url(origin.goodURL("\(misbehavior)"))))
             #expect(next.bytes == good)
             await pipeline.shutdown()
         }

@@ -78,15 +78,15 @@ struct NameLookUpTests {
     }
 
     @Test func `look-ups without an answer are bounded, in all and for each domain`() {
-        let lookUps = LookUps()
-        for number in 0..<LookUps.domainLimit {
+        let lookUps = LookUpLimiter()
+        for number in 0..<LookUpLimiter.domainLimit {
             #expect(lookUps.refusal(of: "\(number).silent.example", now: 0) == nil)
             lookUps.giveUp("\(number).silent.example", now: 0)
         }
         #expect(lookUps.refusal(of: "new.silent.example", now: 1)?.contains("`silent.example`") == true)
         #expect(lookUps.refusal(of: "pictures.example", now: 1) == nil)
         #expect(lookUps.refusal(of: "new.silent.example", now: 31) == nil)
-        for number in 0..<LookUps.limit { lookUps.giveUp("a.host\(number).example", now: 31) }
+        for number in 0..<LookUpLimiter.limit { lookUps.giveUp("a.host\(number).example", now: 31) }
         #expect(lookUps.refusal(of: "pictures.example", now: 32) != nil)
         #expect(lookUps.refusal(of: "pictures.example", now: 62) == nil)
     }

@@ -85,7 +85,7 @@ extension FleetTests {
         let second = try await two.another()
         await Self.knows(second, 1)
         #expect(await Self.refusal(second) == .notCached)
-        #expect(second.fleetStatus?.losses == 0 && second.fleetStatus?.heard == 1)
+        #expect(second.fleetStatus?.losses == 0 && second.fleetStatus?.applied == 1)
         await second.shutdown()
         await Self.end(one)
     }
@@ -120,7 +120,7 @@ extension FleetTests {
         for heard in [1, 0] {
             let joined = try ImagePipeline(configuration)
             await Self.knows(joined, 1)
-            #expect(joined.fleetStatus?.heard == heard && joined.fleetStatus?.losses == 0)
+            #expect(joined.fleetStatus?.applied == heard && joined.fleetStatus?.losses == 0)
             #expect(await Self.refusal(joined) == nil)
             await joined.shutdown()
         }
@@ -139,7 +139,7 @@ extension FleetTests {
         let other = try SQLiteConnection(path: folder + "/cache.sqlite", busyMilliseconds: 2_000)
         try other.execute("BEGIN IMMEDIATE")
         _ = try await one.pipeline.purge(.source(.url(Self.url)))
-        await waitOrRecord { two.pipeline.fleetStatus?.heard == 0 }
+        await waitOrRecord { two.pipeline.fleetStatus?.applied == 0 }
         try await eventually { await Self.refusal(two) == .notCached }
         redis.stop()
         await waitOrRecord { one.pipeline.fleetStatus?.isConnected != false }
@@ -177,15 +177,15 @@ extension FleetTests {
         let server = try RedisTestServer(port: redis.port)
         let back = try await one.another()
         await Self.knows(back)
-        try #require(back.fleetStatus?.waiting == 1 || back.fleetStatus?.told == 1)
+        try #require(back.fleetStatus?.waiting == 1 || back.fleetStatus?.published == 1)
         await Self.knows(two.pipeline, 1)
         // The server is empty when it returns, which is a loss unless the purge is read first.
         let status = try #require(two.pipeline.fleetStatus)
-        #expect(status.heard == 1 || status.losses == 1)
+        #expect(status.applied == 1 || status.losses == 1)
         await back.shutdown()
         let third = try await one.another()
         await Self.knows(third, 1)
-        #expect(third.fleetStatus?.waiting == 0 && third.fleetStatus?.told == 0)
+        #expect(third.fleetStatus?.waiting == 0 && third.fleetStatus?.published == 0)
         await third.shutdown()
         await Self.end(two)
         server.stop()

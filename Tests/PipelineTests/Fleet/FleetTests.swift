@@ -23,8 +23,8 @@ struct FleetTests {
         } _: { [folder] request in
             // It lives as long as the machine.
             withExtendedLifetime(folder) {}
-            if request.fields.first("if-none-match") != nil { return Answer(304, "ETag: \"1\"") }
-            return Answer(200, "Cache-Control: max-age=600", "ETag: \"1\"", "Cache-Tag: red, x").picture()
+            if request.fields.first("if-none-match") != nil { return ScriptedResponse(304, "ETag: \"1\"") }
+            return ScriptedResponse(200, "Cache-Control: max-age=600", "ETag: \"1\"", "Cache-Tag: red, x").picture()
         }
         if node.configuration.fleet != nil { await knows(node.pipeline) }
         return node
@@ -68,8 +68,8 @@ struct FleetTests {
         #expect(result.unconfirmed.isEmpty && result.records == 1, "\(result)")
         await Self.knows(two.pipeline, 1)
         for node in [one, two] { #expect(await Self.refusal(node) == .notCached) }
-        #expect(one.pipeline.fleetStatus?.told == 1 && one.pipeline.fleetStatus?.heard == 0)
-        #expect(two.pipeline.fleetStatus?.told == 0 && two.pipeline.fleetStatus?.heard == 1)
+        #expect(one.pipeline.fleetStatus?.published == 1 && one.pipeline.fleetStatus?.applied == 0)
+        #expect(two.pipeline.fleetStatus?.published == 0 && two.pipeline.fleetStatus?.applied == 1)
         _ = try await two.image()
         #expect(one.count == 1 && two.count == 2)
         await Self.end(one, two)
@@ -84,7 +84,7 @@ struct FleetTests {
         _ = try await one.pipeline.purge(.source(.url(Self.url)), mode: .soft)
         await Self.knows(two.pipeline, 1)
         #expect(await two.pipeline.tiers.records(of: Self.url).records.map(\.response.isSoftPurged) == [true])
-        one.origin.answers { _ in Answer(204) }
+        one.origin.answers { _ in ScriptedResponse(204) }
         _ = try await one.get { $0.method = "POST" }
         await Self.knows(two.pipeline, 2)
         #expect(await Self.refusal(two) == .notCached)
@@ -183,7 +183,7 @@ struct FleetTests {
         let answer = try await back.respond(to: ImageRequest(.url(Self.url), recipe: try Recipe("thumbnail:40")))
         #expect(two.count == 2 && !answer.bytes.isEmpty)
         await Self.knows(back, 100_001)
-        #expect(back.fleetStatus?.heard == 100_001 && back.fleetStatus?.losses == 0)
+        #expect(back.fleetStatus?.applied == 100_001 && back.fleetStatus?.losses == 0)
         await back.shutdown()
         await Self.end(one)
     }

@@ -11,8 +11,8 @@ import Variants
         ImageRequest(.url("http://origin.test/\(name)"), recipe: try recipe.map { try Recipe($0) })
     }
 
-    private static func answer(_ fields: String...) -> Answer {
-        Answer(200, fields.first ?? "Cache-Control: max-age=60").picture()
+    private static func answer(_ fields: String...) -> ScriptedResponse {
+        ScriptedResponse(200, fields.first ?? "Cache-Control: max-age=60").picture()
     }
 
     @Test(arguments: ["thumbnail:20", nil])
@@ -76,7 +76,7 @@ import Variants
             let request = try Self.request("a", nil)
             _ = try await bench.pipeline.respond(to: request)
             bench.clock.advance(61)
-            bench.origin.answers { _ in Answer(200, "Cache-Control: max-age=60").picture("meadow-small.jpg") }
+            bench.origin.answers { _ in ScriptedResponse(200, "Cache-Control: max-age=60").picture("meadow-small.jpg") }
             let changed = try await bench.pipeline.respond(to: request)
             let cached = bench.pipeline.cachedImage(for: request)
             #expect(cached?.digest == changed.digest && cached?.isStale == false)
@@ -88,7 +88,7 @@ import Variants
 
     @Test func `Vary selects here too`() async throws {
         try await withCache { request in
-            Answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language").picture(
+            ScriptedResponse(200, "Cache-Control: max-age=60", "Vary: Accept-Language").picture(
                 request.fields.first("accept-language") == "de" ? "night-tiny.jpg" : "meadow-small.jpg")
         } _: { bench in
             var german = try Self.request("a")

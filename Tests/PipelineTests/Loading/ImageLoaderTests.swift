@@ -32,7 +32,7 @@ import Variants
         return configuration
     }
 
-    private static func picture() -> Answer { Answer(200, "Cache-Control: max-age=60").picture() }
+    private static func picture() -> ScriptedResponse { ScriptedResponse(200, "Cache-Control: max-age=60").picture() }
 
     /// Runs `body` with an origin that answers once the door is open.
     private static func withDoor(_ body: (CachingBench, Door) async throws -> Void) async throws {
@@ -118,7 +118,7 @@ import Variants
 
     @Test func `bytes are not digested on the caller's thread`() async throws {
         try await withCache { _ in
-            Answer(500)
+            ScriptedResponse(500)
         } _: { bench in
             let loader = ImageLoader(bench.pipeline)
             loader.suspend()

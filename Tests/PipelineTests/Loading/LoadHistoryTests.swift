@@ -51,7 +51,7 @@ func names(of load: LoadTask) async -> [String] {
 @Suite struct LoadHistoryTests {
     private static let start = ContinuousClock.now
 
-    private static func told(_ place: inout LoadHistory.Place, _ history: LoadHistory) -> [String] {
+    private static func told(_ place: inout LoadHistory.Position, _ history: LoadHistory) -> [String] {
         var told: [String] = []
         while let event = place.next(in: history) { told.append(event.text) }
         return told
@@ -59,7 +59,7 @@ func names(of load: LoadTask) async -> [String] {
 
     @Test func `progress is told at most five times a second, and the last of it always`() {
         var history = LoadHistory()
-        var place = LoadHistory.Place()
+        var place = LoadHistory.Position()
         var told: [String] = []
         _ = history.take(.fetching(hadCached: false), at: Self.start)
         for step in 1...1000 {
@@ -84,11 +84,11 @@ func names(of load: LoadTask) async -> [String] {
         for second in 1...3 {
             _ = history.take(.progress(received: second, expected: 3), at: Self.start + .seconds(second))
         }
-        var place = LoadHistory.Place()
+        var place = LoadHistory.Position()
         #expect(Self.told(&place, history) == ["cached", "fetching", "progress 3/3"])
         _ = history.take(.finished(.failure(.cancelled)), at: Self.start + .seconds(4))
         #expect(Self.told(&place, history) == ["failed: cancelled"] && place.isAtEnd)
-        var last = LoadHistory.Place()
+        var last = LoadHistory.Position()
         #expect(Self.told(&last, history) == ["cached", "fetching", "progress 3/3", "failed: cancelled"])
     }
 
@@ -97,7 +97,7 @@ func names(of load: LoadTask) async -> [String] {
         var random = FuzzRandom(seed: UInt64(seed))
         var history = LoadHistory()
         var now = Self.start
-        var readers: [(place: LoadHistory.Place, told: [LoadEvent])] = []
+        var readers: [(place: LoadHistory.Position, told: [LoadEvent])] = []
         let result: [Result<ImageResponse, PipelineError>] = [
             .success(LoadEvent.someResponse), .failure(PipelineError(.notFound, "no")),
         ]
@@ -116,7 +116,7 @@ func names(of load: LoadTask) async -> [String] {
             case 7 where step > 20: isNew = history.take(.finished(result[random.below(2)]), at: now)
             case 8 where step > 20: isNew = history.end(.cancelled, at: now)
             default:
-                readers.append((LoadHistory.Place(), []))
+                readers.append((LoadHistory.Position(), []))
                 isNew = false
             }
             #expect(history.status.phase >= before.phase)

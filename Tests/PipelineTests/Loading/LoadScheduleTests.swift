@@ -39,12 +39,13 @@ import Variants
             for _ in 0..<turns { await Task.yield() }
             let isKnown = request.fields.first("if-none-match") != nil
             switch kind {
-            case 0 where isKnown: return Answer(304, "ETag: \"1\"", "Cache-Control: max-age=1")
+            case 0 where isKnown: return ScriptedResponse(304, "ETag: \"1\"", "Cache-Control: max-age=1")
             case 0, 1:
-                return Answer(200, "ETag: \"1\"", "Cache-Control: max-age=1, stale-while-revalidate=60").picture()
-            case 2: return Answer(200, "Cache-Control: no-store").picture()
-            case 3: return Answer(404)
-            case 4: return Answer(200, "Cache-Control: max-age=1", body: "no picture")
+                return ScriptedResponse(200, "ETag: \"1\"", "Cache-Control: max-age=1, stale-while-revalidate=60")
+                    .picture()
+            case 2: return ScriptedResponse(200, "Cache-Control: no-store").picture()
+            case 3: return ScriptedResponse(404)
+            case 4: return ScriptedResponse(200, "Cache-Control: max-age=1", body: "no picture")
             default: throw FetchError(.unreachable, request.url, "down")
             }
         } _: { bench in

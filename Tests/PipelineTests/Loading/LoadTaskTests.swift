@@ -25,7 +25,7 @@ import Variants
         let door = Door()
         try await withCache { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=60").picture()
+            return ScriptedResponse(200, "Cache-Control: max-age=60").picture()
         } _: { bench in
             let load = bench.pipeline.load(try Self.request())
             #expect(load.status.result == nil && load.request.recipe != nil && load == load)
@@ -50,12 +50,12 @@ import Variants
         // With `stale-while-revalidate` a request without a handle gets the stale one.
         for directive in ["", ", stale-while-revalidate=600"] {
             try await withCache { _ in
-                Answer(200, "Cache-Control: max-age=60\(directive)", "ETag: \"1\"").picture()
+                ScriptedResponse(200, "Cache-Control: max-age=60\(directive)", "ETag: \"1\"").picture()
             } _: { bench in
                 let first = try await bench.image()
                 bench.clock.advance(61)
                 bench.origin.answers { _ in
-                    Answer(200, "Cache-Control: max-age=60\(directive)", "ETag: \"2\"").picture("grey.jpg")
+                    ScriptedResponse(200, "Cache-Control: max-age=60\(directive)", "ETag: \"2\"").picture("grey.jpg")
                 }
                 let load = bench.pipeline.load(try Self.request())
                 let told = await names(of: load)
@@ -65,7 +65,7 @@ import Variants
                 #expect(!new.isStale && new.digest != first.digest && bench.count == 2)
                 // Confirmed by the origin, it is not rendered again.
                 bench.clock.advance(61)
-                bench.origin.answers { _ in Answer(304, "Cache-Control: max-age=60", "ETag: \"2\"") }
+                bench.origin.answers { _ in ScriptedResponse(304, "Cache-Control: max-age=60", "ETag: \"2\"") }
                 let confirmed = bench.pipeline.load(try Self.request())
                 let toldThen = await names(of: confirmed)
                 #expect(toldThen == ["cached,", "fetching", "finished"])
@@ -83,7 +83,7 @@ import Variants
 
     @Test func `a handle that shows nothing stale first ends with what a request without one gets`() async throws {
         try await withCache { _ in
-            Answer(200, "Cache-Control: max-age=60, stale-while-revalidate=600", "ETag: \"1\"").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=60, stale-while-revalidate=600", "ETag: \"1\"").picture()
         } _: { bench in
             _ = try await bench.image()
             bench.clock.advance(61)
@@ -102,7 +102,7 @@ import Variants
         try await withCache {
             $0.transport = origin
         } origin: { _ in
-            Answer(500)
+            ScriptedResponse(500)
         } _: { bench in
             let loads = try ["thumbnail:40", "thumbnail:40", "thumbnail:20", nil].map {
                 bench.pipeline.load(try Self.request($0))
@@ -130,7 +130,7 @@ import Variants
 
     @Test func `files and bytes have the events too`() async throws {
         try await withCache { _ in
-            Answer(500)
+            ScriptedResponse(500)
         } _: { bench in
             let picture = sample("originals/night-tiny.jpg")
             for (source, recipe, warm) in [
@@ -151,7 +151,7 @@ import Variants
         let door = Door()
         try await withCache { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=60").picture()
+            return ScriptedResponse(200, "Cache-Control: max-age=60").picture()
         } _: { bench in
             let (one, other) = (bench.pipeline.load(try Self.request()), bench.pipeline.load(try Self.request()))
             await bench.waiting(2)
@@ -175,7 +175,7 @@ import Variants
         let door = Door()
         try await withCache { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=60").picture()
+            return ScriptedResponse(200, "Cache-Control: max-age=60").picture()
         } _: { bench in
             let load = bench.pipeline.load(try Self.request())
             await bench.waiting(1)
@@ -200,7 +200,7 @@ import Variants
 
     @Test func `a load waits for its delay alone, after what is cached was shown`() async throws {
         try await withCache { _ in
-            Answer(200, "Cache-Control: max-age=60").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=60").picture()
         } _: { bench in
             var patient = try Self.request()
             patient.delay = .seconds(1000)
@@ -231,15 +231,15 @@ import Variants
         try await withCache { _ in
             seen.withLock { $0.append(Task.currentPriority) }
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=60").picture()
+            return ScriptedResponse(200, "Cache-Control: max-age=60").picture()
         } _: { bench in
             let load = LoadTask(try Self.request())
             load.priority = .low
             #expect(load.priority == .low)
             let pipeline = bench.pipeline
-            load.begin { (request, tell) async throws(PipelineError) in
+            load.begin { (request, onEvent) async throws(PipelineError) in
                 #expect(request.priority == .low)
-                return try await pipeline.respond(to: request, telling: tell)
+                return try await pipeline.respond(to: request, onEvent: onEvent)
             }
             await door.arrivals(1)
             load.priority = .high

@@ -14,8 +14,8 @@ import Variants
         ImageRequest(.url("http://origin.test/\(name)"), recipe: try recipe.map { try Recipe($0) })
     }
 
-    private static func picture(_ name: String = "night-tiny.jpg") -> Answer {
-        Answer(200, "Cache-Control: max-age=600").picture(name)
+    private static func picture(_ name: String = "night-tiny.jpg") -> ScriptedResponse {
+        ScriptedResponse(200, "Cache-Control: max-age=600").picture(name)
     }
 
     private static func code(_ load: LoadTask) async -> PipelineError.Code? {
@@ -135,7 +135,7 @@ import Variants
         try await withCache {
             $0.providers = ["own": Provider(count: count)]
         } origin: { _ in
-            Answer(200, "Content-Type: image/gif", body: String(repeating: "G", count: count))
+            ScriptedResponse(200, "Content-Type: image/gif", body: String(repeating: "G", count: count))
         } _: { bench in
             let here = [ImageSource.bytes(bytes, name: "b"), .file("\(folder.path)/a.gif")]
             for source in [.url("http://origin.test/a"), .url("own:a")] + here {
@@ -164,7 +164,7 @@ import Variants
             $0.fetch.maxConcurrentTransfers = 1
             $0.fetch.totalTimeout = .seconds(0.2)
         } origin: { _ in
-            Answer(500)
+            ScriptedResponse(500)
         } _: { bench in
             let left = bench.pipeline.load(ImageRequest(.url("deaf:deaf")))
             await deaf.door.arrivals(1)
@@ -201,7 +201,7 @@ import Variants
         try await withCache {
             $0.transport = transport
         } origin: { _ in
-            Answer(500)
+            ScriptedResponse(500)
         } _: { bench in
             let load = bench.pipeline.load(try Self.request("a"))
             var received: [Int] = []

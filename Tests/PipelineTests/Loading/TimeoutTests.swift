@@ -41,7 +41,7 @@ import Variants
         let door = Door()
         try await withCache { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=60").picture()
+            return ScriptedResponse(200, "Cache-Control: max-age=60").picture()
         } _: { bench in
             let patient = bench.pipeline.load(try Self.request(nil))
             await door.arrivals(1)
@@ -62,7 +62,7 @@ import Variants
         try await withCache {
             $0.rendering.renderer = renderer
         } origin: { _ in
-            Answer(200, "Cache-Control: max-age=60").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=60").picture()
         } _: { bench in
             let patient = bench.pipeline.load(try Self.request(nil))
             await renderer.door.arrivals(1)

@@ -13,9 +13,9 @@ import Variants
     enum Breakage: String, CaseIterable {
         case empty, page, pageByType, cut
 
-        func answer(_ control: String, tag: String = "\"broken\"") -> Answer {
+        func answer(_ control: String, tag: String = "\"broken\"") -> ScriptedResponse {
             let type = self == .pageByType ? "text/html" : "image/jpeg"
-            var answer = Answer(200, "Cache-Control: \(control)", "Content-Type: \(type)", "ETag: \(tag)")
+            var answer = ScriptedResponse(200, "Cache-Control: \(control)", "Content-Type: \(type)", "ETag: \(tag)")
             switch self {
             case .empty: break
             case .page, .pageByType: answer.body = Array("<html>come back later</html>".utf8)
@@ -29,8 +29,10 @@ import Variants
         var code: PipelineError.Code { self == .cut ? .undecodable : .notAnImage }
     }
 
-    private static func picture(_ control: String, _ name: String = "night-tiny.jpg", tag: String = "\"a\"") -> Answer {
-        Answer(200, "Cache-Control: \(control)", "Content-Type: image/jpeg", "ETag: \(tag)").picture(name)
+    private static func picture(_ control: String, _ name: String = "night-tiny.jpg", tag: String = "\"a\"")
+        -> ScriptedResponse
+    {
+        ScriptedResponse(200, "Cache-Control: \(control)", "Content-Type: image/jpeg", "ETag: \(tag)").picture(name)
     }
 
     private func refusal(_ bench: CachingBench, _ recipe: String = "thumbnail:40") async -> PipelineError.Code? {
@@ -98,7 +100,8 @@ import Variants
             // The origin is well again, and confirms the picture.
             bench.clock.advance(2)
             bench.origin.answers { request in
-                request.fields.first("if-none-match") == "\"a\"" ? Answer(304, "ETag: \"a\"") : Answer(500)
+                request.fields.first("if-none-match") == "\"a\""
+                    ? ScriptedResponse(304, "ETag: \"a\"") : ScriptedResponse(500)
             }
             let again = try await bench.image()
             #expect(!again.isStale && again.bytes == good.bytes && again.outcome == .memory && bench.count == 3)
@@ -121,7 +124,7 @@ import Variants
             bench.origin.answers { _ in breakage.answer("max-age=600") }
             #expect(await refusal(bench) == breakage.code)
             bench.clock.advance(2)
-            bench.origin.answers { _ in Answer(304, "ETag: \"a\"") }
+            bench.origin.answers { _ in ScriptedResponse(304, "ETag: \"a\"") }
             let again = try await bench.image()
             #expect(again.bytes == good.bytes && again.outcome == .memory && bench.sent("if-none-match") == "\"a\"")
         }
@@ -212,7 +215,7 @@ import Variants
     @Test(arguments: [404, 410, 500, 503, 403])
     func `without errorMaxAge some errors are remembered for two seconds, for variants`(status: Int) async throws {
         try await withCache { _ in
-            Answer(status)
+            ScriptedResponse(status)
         } _: { bench in
             let isRemembered = status != 403
             for _ in 0..<3 { _ = await refusal(bench) }

@@ -51,12 +51,12 @@ final class Door: Sendable {
 }
 
 /// A scripted origin's answer.
-struct Answer: Sendable {
+struct ScriptedResponse: Sendable {
     var status = 200
     var fields: [HeaderField] = []
     var body: [UInt8] = []
     var finalURL: String?
-    var redirects: [Answer] = []
+    var redirects: [ScriptedResponse] = []
 
     /// - Parameter lines: fields as `Name: value`; a `Date` of now is added unless there is one.
     init(_ status: Int = 200, _ lines: String..., body: String = "") {
@@ -69,14 +69,14 @@ struct Answer: Sendable {
         }
     }
 
-    func picture(_ name: String = "night-tiny.jpg") -> Answer {
+    func picture(_ name: String = "night-tiny.jpg") -> ScriptedResponse {
         var answer = self
         answer.body = sample("originals/" + name)
         return answer
     }
 
     /// Reached by redirects.
-    func after(_ redirects: Answer..., at url: String) -> Answer {
+    func after(_ redirects: ScriptedResponse..., at url: String) -> ScriptedResponse {
         var answer = self
         answer.redirects = redirects
         answer.finalURL = url
@@ -86,7 +86,7 @@ struct Answer: Sendable {
 
 /// A transport that answers as a closure says, at the times of a manual clock, and keeps what it was asked.
 final class ScriptedOrigin: Transport {
-    typealias Script = @Sendable (FetchRequest) async throws(FetchError) -> Answer
+    typealias Script = @Sendable (FetchRequest) async throws(FetchError) -> ScriptedResponse
 
     private let clock: ManualClock
     private let script: Mutex<Script>

@@ -24,7 +24,7 @@ struct ChangesTests {
     @Test(arguments: ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH"])
     func `a change that succeeds removes what is stored`(method: String) async throws {
         try await withCache {
-            Answer(200, Self.lasting, body: $0.method)
+            ScriptedResponse(200, Self.lasting, body: $0.method)
         } _: { bench in
             #expect(try await bench.get().text == "GET")
             #expect(try await bench.get().handling.isHit)
@@ -45,8 +45,8 @@ struct ChangesTests {
     ) async throws {
         try await withCache { request in
             request.method == "GET"
-                ? Answer(200, Self.lasting, "Cache-Control: stale-if-error=3600", body: "old")
-                : Answer(status, body: "no")
+                ? ScriptedResponse(200, Self.lasting, "Cache-Control: stale-if-error=3600", body: "old")
+                : ScriptedResponse(status, body: "no")
         } _: { bench in
             _ = try await bench.get()
             let failed = try await change(bench, "PUT")
@@ -64,7 +64,7 @@ struct ChangesTests {
         code: FetchError.Code, isKept: Bool
     ) async throws {
         try await withCache { request throws(FetchError) in
-            if request.method == "GET" { return Answer(200, Self.lasting, body: "old") }
+            if request.method == "GET" { return ScriptedResponse(200, Self.lasting, body: "old") }
             throw FetchError(code, request.url, "so")
         } _: { bench in
             _ = try await bench.get()
@@ -76,7 +76,7 @@ struct ChangesTests {
 
     @Test func `a safe method whose answer is lost has changed nothing`() async throws {
         try await withCache { request throws(FetchError) in
-            if request.method == "GET" { return Answer(200, Self.lasting, body: "old") }
+            if request.method == "GET" { return ScriptedResponse(200, Self.lasting, body: "old") }
             throw FetchError(.timeout, request.url, "so")
         } _: { bench in
             _ = try await bench.get()
@@ -89,7 +89,7 @@ struct ChangesTests {
         let door = Door()
         try await withCache { request in
             if request.method != "GET" { await door.pass() }
-            return Answer(200, Self.lasting, body: request.method)
+            return ScriptedResponse(200, Self.lasting, body: request.method)
         } _: { bench in
             _ = try await bench.get()
             let leaving = Task { try await change(bench, "PUT") }
@@ -106,10 +106,12 @@ struct ChangesTests {
         let door = Door()
         let isFirst = Atomic(true)
         try await withCache { request in
-            guard request.method == "GET" else { return Answer(204) }
-            guard isFirst.exchange(false, ordering: .relaxed) else { return Answer(200, Self.lasting, body: "new") }
+            guard request.method == "GET" else { return ScriptedResponse(204) }
+            guard isFirst.exchange(false, ordering: .relaxed) else {
+                return ScriptedResponse(200, Self.lasting, body: "new")
+            }
             await door.pass()
-            return Answer(200, Self.lasting, body: "old")
+            return ScriptedResponse(200, Self.lasting, body: "old")
         } _: { bench in
             async let early = bench.get()
             await door.arrivals(1)
@@ -127,7 +129,7 @@ struct ChangesTests {
         let door = Door()
         try await withCache { request in
             if request.method == "POST" { await door.pass() }
-            return Answer(200, Self.lasting, "Content-Location: /a", body: request.method)
+            return ScriptedResponse(200, Self.lasting, "Content-Location: /a", body: request.method)
         } _: { bench in
             async let posted = change(bench, "POST")
             await door.arrivals(1)
@@ -144,7 +146,7 @@ struct ChangesTests {
             $0.caching.errorMaxAge = .seconds(100)
         } origin: { request in
             if request.method == "PUT" { isThere.store(true, ordering: .relaxed) }
-            return isThere.load(ordering: .relaxed) ? Answer(200).picture() : Answer(404)
+            return isThere.load(ordering: .relaxed) ? ScriptedResponse(200).picture() : ScriptedResponse(404)
         } _: { bench in
             for _ in 0..<2 { #expect(await bench.imageRefusal()?.code == .notFound) }
             #expect(bench.count == 1)
@@ -158,8 +160,8 @@ struct ChangesTests {
         let origin = "http://origin.test"
         try await withCache { request in
             request.method == "GET"
-                ? Answer(200, Self.lasting, body: request.url.name)
-                : Answer(201, "Location: b", "Content-Location: \(origin)/c", "Location: http://other.test/d")
+                ? ScriptedResponse(200, Self.lasting, body: request.url.name)
+                : ScriptedResponse(201, "Location: b", "Content-Location: \(origin)/c", "Location: http://other.test/d")
         } _: { bench in
             let urls = ["/b", "/c", "/e"].map { origin + $0 } + ["http://other.test/d"]
             for url in urls { _ = try await bench.get(url: url) }
@@ -172,7 +174,7 @@ struct ChangesTests {
 
     @Test func `the answer to a POST that is what its URL stands for serves the next GET`() async throws {
         try await withCache {
-            Answer(200, Self.lasting, "Content-Location: /a", body: $0.method)
+            ScriptedResponse(200, Self.lasting, "Content-Location: /a", body: $0.method)
         } _: { bench in
             _ = try await bench.get()
             let posted = try await change(bench, "POST")
@@ -187,7 +189,7 @@ struct ChangesTests {
         try await withCache {
             $0.cacheFolder = folder.path
         } origin: {
-            Answer(200, Self.lasting, body: $0.method)
+            ScriptedResponse(200, Self.lasting, body: $0.method)
         } _: { bench in
             _ = try await bench.get()
             let other = try await bench.another()
@@ -204,8 +206,8 @@ struct ChangesTests {
             $0.acceptedTypes = ["image/*"]
         } origin: {
             $0.method == "GET"
-                ? Answer(200, Self.lasting, "Content-Type: image/png", body: "a")
-                : Answer(409, "Content-Type: application/json", body: "{}")
+                ? ScriptedResponse(200, Self.lasting, "Content-Type: image/png", body: "a")
+                : ScriptedResponse(409, "Content-Type: application/json", body: "{}")
         } _: { bench in
             _ = try await bench.get()
             let changed = try await change(bench, "PUT")

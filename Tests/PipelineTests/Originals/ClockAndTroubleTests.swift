@@ -9,9 +9,10 @@ import Variants
 @testable import Pipeline
 @testable import PipelineCaching
 
-@Sendable private func tagged(_ request: FetchRequest) -> Answer {
+@Sendable private func tagged(_ request: FetchRequest) -> ScriptedResponse {
     request.fields.first("if-none-match") == nil
-        ? Answer(200, "Cache-Control: max-age=600", "ETag: \"a\"", body: "b") : Answer(304, "ETag: \"a\"")
+        ? ScriptedResponse(200, "Cache-Control: max-age=600", "ETag: \"a\"", body: "b")
+        : ScriptedResponse(304, "ETag: \"a\"")
 }
 
 struct ClockTests {
@@ -30,8 +31,9 @@ struct ClockTests {
     @Test func `pictures are validated too, and keep their variants`() async throws {
         try await withCache { request in
             request.fields.first("if-none-match") == nil
-                ? Answer(200, "Cache-Control: max-age=600, stale-while-revalidate=600", "ETag: \"a\"").picture()
-                : Answer(304)
+                ? ScriptedResponse(200, "Cache-Control: max-age=600, stale-while-revalidate=600", "ETag: \"a\"")
+                    .picture()
+                : ScriptedResponse(304)
         } _: { bench in
             let first = try await bench.image()
             bench.clock.advance(-3600)
@@ -62,7 +64,7 @@ struct ClockTests {
         let clock = Mutex<ManualClock?>(nil)
         try await withCache { _ in
             clock.withLock { $0?.advance(-50) }
-            return Answer(200, "Cache-Control: max-age=600", body: "b")
+            return ScriptedResponse(200, "Cache-Control: max-age=600", body: "b")
         } _: { bench in
             clock.withLock { $0 = bench.clock }
             _ = try await bench.get()
@@ -80,7 +82,7 @@ struct DiskTroubleTests {
             $0.cacheFolder = folder.path
             $0.logger = Logger(label: "test") { _ in log }
         } origin: { _ in
-            Answer(200, "Cache-Control: max-age=600").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=600").picture()
         } _: { bench in
             let urls = (0..<5).map { "http://origin.test/\($0)" }
             _ = try await bench.get(url: urls[0])

@@ -10,15 +10,16 @@ struct ConfirmationTests {
     @Test func `a 304 for a tag that nothing stored has is asked again without validators, once`() async throws {
         try await withCache { request in
             request.fields.first(old) == nil
-                ? Answer(200, "Cache-Control: max-age=10", "ETag: \"b\"", body: "new") : Answer(304, "ETag: \"other\"")
+                ? ScriptedResponse(200, "Cache-Control: max-age=10", "ETag: \"b\"", body: "new")
+                : ScriptedResponse(304, "ETag: \"other\"")
         } _: { bench in
-            bench.origin.answers { _ in Answer(200, "Cache-Control: max-age=10", "ETag: \"a\"", body: "old") }
+            bench.origin.answers { _ in ScriptedResponse(200, "Cache-Control: max-age=10", "ETag: \"a\"", body: "old") }
             _ = try await bench.get()
             bench.clock.advance(20)
             bench.origin.answers { request in
                 request.fields.first(old) == nil
-                    ? Answer(200, "Cache-Control: max-age=10", "ETag: \"b\"", body: "new")
-                    : Answer(304, "ETag: \"other\"")
+                    ? ScriptedResponse(200, "Cache-Control: max-age=10", "ETag: \"b\"", body: "new")
+                    : ScriptedResponse(304, "ETag: \"other\"")
             }
             let response = try await bench.get()
             #expect(response.text == "new" && response.status == 200 && response.handling.isStored)
@@ -30,13 +31,13 @@ struct ConfirmationTests {
 
     @Test func `a 304 out of nowhere is asked again, and is an error when it stays`() async throws {
         try await withCache { _ in
-            Answer(304, "ETag: \"a\"")
+            ScriptedResponse(304, "ETag: \"a\"")
         } _: { bench in
             let error = await bench.refusal()
             #expect(error?.code == .fetchFailed && error?.message.contains("304") == true)
             #expect(bench.count == 2)
             #expect(await bench.imageRefusal()?.code == .fetchFailed)
-            bench.origin.answers { _ in Answer(200, "Cache-Control: max-age=10", body: "b") }
+            bench.origin.answers { _ in ScriptedResponse(200, "Cache-Control: max-age=10", body: "b") }
             let response = try await bench.get()
             #expect(response.text == "b")
         }
@@ -48,8 +49,8 @@ struct ConfirmationTests {
         try await withCache { request in
             let kind = request.fields.first("accept") ?? ""
             return request.fields.first(old) == nil
-                ? Answer(200, "Cache-Control: max-age=10", "Vary: Accept", "ETag: \"\(kind)\"", body: kind)
-                : Answer(304)
+                ? ScriptedResponse(200, "Cache-Control: max-age=10", "Vary: Accept", "ETag: \"\(kind)\"", body: kind)
+                : ScriptedResponse(304)
         } _: { bench in
             _ = try await bench.get("Accept: a")
             bench.clock.advance(20)
@@ -66,10 +67,10 @@ struct ConfirmationTests {
     @Test func `what a 304 omits stays, what it brings replaces, but for the length`() async throws {
         try await withCache { request in
             request.fields.first(old) == nil
-                ? Answer(
+                ? ScriptedResponse(
                     200, "Cache-Control: max-age=10", "ETag: \"a\"", "X-Kept: 1", "X-New: old", "Content-Length: 1",
                     "Connection: X-Hop", body: "b")
-                : Answer(304, "X-New: new", "Content-Length: 99", "Cache-Control: max-age=20", "ETag: \"a\"")
+                : ScriptedResponse(304, "X-New: new", "Content-Length: 99", "Cache-Control: max-age=20", "ETag: \"a\"")
         } _: { bench in
             _ = try await bench.get()
             bench.clock.advance(15)
@@ -87,8 +88,8 @@ struct ConfirmationTests {
     @Test func `a strong tag freshens every selection that has it`() async throws {
         try await withCache { request in
             request.fields.first(old) == nil
-                ? Answer(200, "Cache-Control: max-age=10", "Vary: Accept", "ETag: \"s\"", body: "s")
-                : Answer(304, "ETag: \"s\"")
+                ? ScriptedResponse(200, "Cache-Control: max-age=10", "Vary: Accept", "ETag: \"s\"", body: "s")
+                : ScriptedResponse(304, "ETag: \"s\"")
         } _: { bench in
             for kind in ["a", "b"] { _ = try await bench.get("Accept: \(kind)") { $0.policy = .reload } }
             bench.clock.advance(20)
@@ -107,7 +108,8 @@ struct ConfirmationTests {
             $0.memory.originals = 20_000
         } origin: { request in
             request.fields.first(old) == nil
-                ? Answer(200, "Cache-Control: no-cache", "ETag: \"a\"").picture("meadow-small.jpg") : Answer(304)
+                ? ScriptedResponse(200, "Cache-Control: no-cache", "ETag: \"a\"").picture("meadow-small.jpg")
+                : ScriptedResponse(304)
         } _: { bench in
             let first = try await bench.image()
             #expect(first.outcome == .rendered && first.record.length > 20_000)
@@ -132,24 +134,24 @@ struct ConfirmationTests {
 
     @Test func `equal bytes under a new tag keep the variants, other bytes do not`() async throws {
         try await withCache { _ in
-            Answer(200, "Cache-Control: no-cache", "ETag: \"a\"").picture()
+            ScriptedResponse(200, "Cache-Control: no-cache", "ETag: \"a\"").picture()
         } _: { bench in
             let first = try await bench.image()
-            bench.origin.answers { _ in Answer(200, "Cache-Control: no-cache", "ETag: \"b\"").picture() }
+            bench.origin.answers { _ in ScriptedResponse(200, "Cache-Control: no-cache", "ETag: \"b\"").picture() }
             let second = try await bench.image()
             #expect(second.outcome == .memory && second.originalOutcome == .network && second.key == first.key)
-            bench.origin.answers { _ in Answer(200, "ETag: \"b\"").picture("meadow-small.jpg") }
+            bench.origin.answers { _ in ScriptedResponse(200, "ETag: \"b\"").picture("meadow-small.jpg") }
             #expect(try await bench.image().key != first.key)
         }
     }
 
     @Test func `an answer that may not be stored takes the place of what was`() async throws {
         try await withCache { _ in
-            Answer(200, "Cache-Control: max-age=10", "ETag: \"a\"", body: "old")
+            ScriptedResponse(200, "Cache-Control: max-age=10", "ETag: \"a\"", body: "old")
         } _: { bench in
             _ = try await bench.get()
             bench.clock.advance(20)
-            bench.origin.answers { _ in Answer(200, "Cache-Control: no-store", body: "new") }
+            bench.origin.answers { _ in ScriptedResponse(200, "Cache-Control: no-store", body: "new") }
             #expect(try await bench.get().text == "new")
             // Were the old one still there, it would hide that the origin is gone.
             bench.origin.answers { request throws(FetchError) in throw FetchError(.unreachable, request.url, "gone") }
@@ -159,7 +161,7 @@ struct ConfirmationTests {
 
     @Test func `an answer that only the request's own fields forbid to store leaves what was`() async throws {
         try await withCache { _ in
-            Answer(200, "Cache-Control: max-age=10", "ETag: \"a\"", body: "old")
+            ScriptedResponse(200, "Cache-Control: max-age=10", "ETag: \"a\"", body: "old")
         } _: { bench in
             _ = try await bench.get()
             bench.clock.advance(20)

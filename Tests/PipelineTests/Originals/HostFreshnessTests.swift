@@ -8,7 +8,7 @@ import Testing
 struct HostFreshnessTests {
     private static func with(
         _ origin: String = "http://origin.test", _ change: (inout HostSettings) -> Void,
-        answer: @escaping @Sendable (FetchRequest) -> Answer, _ body: (CachingBench) async throws -> Void
+        answer: @escaping @Sendable (FetchRequest) -> ScriptedResponse, _ body: (CachingBench) async throws -> Void
     ) async throws {
         var settings = HostSettings()
         change(&settings)
@@ -32,7 +32,7 @@ struct HostFreshnessTests {
                 $0.ignoredDirectives = [ignored.rawValue]
                 if !line.contains("max-age"), isHit { $0.minFreshness = .seconds(60) }
             } answer: { _ in
-                Answer(200, line).picture()
+                ScriptedResponse(200, line).picture()
             } _: { bench in
                 let first = try await bench.get()
                 // The sent fields are the stored ones.
@@ -62,7 +62,7 @@ struct HostFreshnessTests {
             $0.minFreshness = .seconds(60)
         } answer: {
             $0.fields.first("if-none-match") == nil
-                ? Answer(200, line, "ETag: \"a\"", body: "b") : Answer(304, line, "ETag: \"a\"")
+                ? ScriptedResponse(200, line, "ETag: \"a\"", body: "b") : ScriptedResponse(304, line, "ETag: \"a\"")
         } _: { bench in
             for count in 1...2 {
                 _ = try await bench.get()
@@ -84,7 +84,7 @@ struct HostFreshnessTests {
         try await Self.with {
             $0.minFreshness = .seconds(60)
         } answer: { _ in
-            Answer(status, line, body: "b")
+            ScriptedResponse(status, line, body: "b")
         } _: { bench in
             _ = try await bench.get { $0.followsRedirects = false }
             bench.clock.advance(30)
@@ -99,8 +99,8 @@ struct HostFreshnessTests {
             $0.maxFreshness = .seconds(60)
         } answer: {
             $0.fields.first("if-none-match") == nil
-                ? Answer(status, "Cache-Control: max-age=3600", "Age: 20", "ETag: \"a\"", body: "b")
-                : Answer(304, "ETag: \"a\"")
+                ? ScriptedResponse(status, "Cache-Control: max-age=3600", "Age: 20", "ETag: \"a\"", body: "b")
+                : ScriptedResponse(304, "ETag: \"a\"")
         } _: { bench in
             for count in 1...2 {
                 _ = try await bench.get()
@@ -119,8 +119,8 @@ struct HostFreshnessTests {
             $0.minFreshness = .seconds(60)
             $0.ignoredDirectives = ["no-store"]
         } answer: { _ in
-            Answer(200, "Cache-Control: max-age=3600", body: "b")
-                .after(Answer(302, "Cache-Control: no-store"), at: "http://other.test/b")
+            ScriptedResponse(200, "Cache-Control: max-age=3600", body: "b")
+                .after(ScriptedResponse(302, "Cache-Control: no-store"), at: "http://other.test/b")
         } _: { bench in
             for seconds in [59.0, 1, 0] {
                 _ = try await bench.get()

@@ -37,7 +37,7 @@ import Variants
         /// After a purge nothing that was sent may return.
         func forget(_ name: String) { state.withLock { $0.newest[name] = nil } }
 
-        func answer(_ request: FetchRequest) -> Answer {
+        func answer(_ request: FetchRequest) -> ScriptedResponse {
             let (name, language) = (request.url.name, request.fields.first("accept-language") ?? "en")
             let version = state.withLock { state in
                 let version = state.versions[name] ?? 0
@@ -46,7 +46,7 @@ import Variants
                 }
                 return version
             }
-            var answer = Answer(200, "Cache-Control: max-age=60", "ETag: \"\(version)\"")
+            var answer = ScriptedResponse(200, "Cache-Control: max-age=60", "ETag: \"\(version)\"")
             if Self.varies(name) { answer.fields.append(HeaderField("Vary", "Accept-Language")) }
             if request.fields.first("if-none-match")?.contains("\"\(version)\"") == true {
                 answer.status = 304

@@ -7,7 +7,7 @@ import Testing
     @Test(arguments: [200, 203, 204, 299, 300, 400, 404, 410, 418, 499, 500, 501, 503, 599, 600, 700, 999])
     func `any final status comes back verbatim, with every field in order`(status: Int) async throws {
         try await withCache { _ in
-            Answer(
+            ScriptedResponse(
                 status, "X-One: 1", "Set-Cookie: a=1", "Cache-Control: max-age=60", "Set-Cookie: b=2",
                 "ETag: \"t\"", "x-one: 2", body: "body")
         } _: { bench in
@@ -29,7 +29,7 @@ import Testing
     @Test func `a 203 with a picture is a picture, and is stored (RFC 9110 §15.3.4)`() async throws {
         let bytes = sample("originals/night-tiny.jpg")
         try await withCache { _ in
-            var answer = Answer(203, "Cache-Control: max-age=60")
+            var answer = ScriptedResponse(203, "Cache-Control: max-age=60")
             answer.body = bytes
             return answer
         } _: { bench in
@@ -44,7 +44,8 @@ import Testing
     @Test func `the handling of a miss, a hit and a validation is told in the words of RFC 9211`() async throws {
         try await withCache { request in
             request.fields.first("if-none-match") == nil
-                ? Answer(200, "Cache-Control: max-age=60", "ETag: \"t\"", "Age: 10", body: "b") : Answer(304)
+                ? ScriptedResponse(200, "Cache-Control: max-age=60", "ETag: \"t\"", "Age: 10", body: "b")
+                : ScriptedResponse(304)
         } _: { bench in
             let miss = try await bench.get()
             #expect(miss.handling.fieldValue() == "pipeline; fwd=uri-miss; ttl=50; stored")
@@ -65,7 +66,7 @@ import Testing
         try await withCache {
             $0.cacheFolder = folder.path
         } origin: { _ in
-            Answer(404, "Cache-Control: max-age=60", "Vary: Accept", body: "no")
+            ScriptedResponse(404, "Cache-Control: max-age=60", "Vary: Accept", body: "no")
         } _: { bench in
             _ = try await bench.get("Accept: a")
             let other = try await bench.another()
@@ -83,7 +84,7 @@ import Testing
         async throws
     {
         try await withCache { _ in
-            Answer(200, field, "Expires: Sun, 06 Nov 2094 08:49:37 GMT")
+            ScriptedResponse(200, field, "Expires: Sun, 06 Nov 2094 08:49:37 GMT")
         } _: { bench in
             for _ in 0..<2 {
                 let response = try await bench.get()
@@ -98,7 +99,7 @@ import Testing
         let door = Door()
         try await withCache { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=60, private=\"x-mine\"", "X-Mine: 1", "X-All: 2")
+            return ScriptedResponse(200, "Cache-Control: max-age=60, private=\"x-mine\"", "X-Mine: 1", "X-All: 2")
         } _: { bench in
             let both = [
                 Task { try await bench.get() }, Task { try await bench.get() },
@@ -115,7 +116,7 @@ import Testing
 
     @Test func `a request's own no-store is obeyed, and what is stored still answers`() async throws {
         try await withCache { _ in
-            Answer(200, "Cache-Control: max-age=60", body: "b")
+            ScriptedResponse(200, "Cache-Control: max-age=60", body: "b")
         } _: { bench in
             let unstored = try await bench.get("Cache-Control: no-store")
             #expect(!unstored.handling.isStored)
@@ -130,9 +131,9 @@ import Testing
             $0.acceptedTypes = ["image/*"]
         } origin: { request in
             switch request.url.name {
-            case "a": Answer(200, "Content-Type: text/html", "Cache-Control: max-age=60", body: "<p>")
-            case "b": Answer(404, "Content-Type: text/html", "Cache-Control: max-age=60", body: "<p>")
-            default: Answer(404, "Content-Type: image/png", body: "p")
+            case "a": ScriptedResponse(200, "Content-Type: text/html", "Cache-Control: max-age=60", body: "<p>")
+            case "b": ScriptedResponse(404, "Content-Type: text/html", "Cache-Control: max-age=60", body: "<p>")
+            default: ScriptedResponse(404, "Content-Type: image/png", body: "p")
             }
         } _: { bench in
             #expect(await bench.refusal { $0.url = "http://origin.test/a" }?.code == .notAnImage)
@@ -153,7 +154,7 @@ import Testing
             try await withCache {
                 $0.acceptedTypes = types
             } origin: { _ in
-                Answer(200, "Content-Type: \(type)", "Cache-Control: max-age=60").picture("night-tiny.jpg")
+                ScriptedResponse(200, "Content-Type: \(type)", "Cache-Control: max-age=60").picture("night-tiny.jpg")
             } _: { bench in
                 let isAccepted = type == "image/jpeg"
                 if isAccepted {
@@ -183,7 +184,7 @@ import Testing
         try await withCache {
             $0.acceptedTypes = ["image/*"]
         } origin: { request in
-            var answer = Answer(200, body: "p")
+            var answer = ScriptedResponse(200, body: "p")
             let lines = Int(request.url.name).map { types[$0] } ?? ["image/png; a=\"b, c\", image/gif"]
             answer.fields = lines.map { HeaderField("Content-Type", $0) }
             return answer
@@ -200,8 +201,8 @@ import Testing
     @Test func `a client's conditions and range stay here, unless they are to be passed on`() async throws {
         try await withCache { request in
             request.fields.first("range") != nil
-                ? Answer(206, "Content-Range: bytes 0-0/2", "Cache-Control: max-age=60", body: "b")
-                : Answer(200, "Cache-Control: max-age=60", "ETag: \"t\"", body: "bo")
+                ? ScriptedResponse(206, "Content-Range: bytes 0-0/2", "Cache-Control: max-age=60", body: "b")
+                : ScriptedResponse(200, "Cache-Control: max-age=60", "ETag: \"t\"", body: "bo")
         } _: { bench in
             let part = try await bench.get("Range: bytes=0-0", "X-Other: 1") { $0.forwardsConditionals = true }
             #expect(part.status == 206 && part.text == "b" && !part.handling.isStored)
@@ -221,8 +222,8 @@ import Testing
     func `answers to passed on conditions are for that request alone`(status: Int) async throws {
         try await withCache { request in
             request.fields.first("if-none-match") == "\"mine\""
-                ? Answer(status, "Cache-Control: max-age=60", "ETag: \"mine\"")
-                : Answer(200, "Cache-Control: max-age=60", body: "whole")
+                ? ScriptedResponse(status, "Cache-Control: max-age=60", "ETag: \"mine\"")
+                : ScriptedResponse(200, "Cache-Control: max-age=60", body: "whole")
         } _: { bench in
             let mine = try await bench.get("If-None-Match: \"mine\"") { $0.forwardsConditionals = true }
             #expect(mine.status == status && !mine.handling.isStored)
@@ -235,7 +236,7 @@ import Testing
         async throws
     {
         try await withCache { _ in
-            Answer(404, "Cache-Control: max-age=60", "Content-Type: image/png", body: "gone")
+            ScriptedResponse(404, "Cache-Control: max-age=60", "Content-Type: image/png", body: "gone")
         } _: { bench in
             #expect(await bench.imageRefusal()?.code == .notFound)
             #expect(await bench.imageRefusal()?.code == .notFound)
@@ -243,7 +244,7 @@ import Testing
             #expect(gone.text == "gone")
             #expect(bench.count == 1)
             bench.clock.advance(61)
-            bench.origin.answers { _ in Answer(200, "Cache-Control: max-age=60").picture() }
+            bench.origin.answers { _ in ScriptedResponse(200, "Cache-Control: max-age=60").picture() }
             #expect(try await bench.image().outcome == .rendered)
             #expect(bench.count == 2)
         }
@@ -252,7 +253,7 @@ import Testing
     @Test func `a refusal without freshness of its own is asked for again, a guess does not make it last`() async throws
     {
         try await withCache { _ in
-            Answer(404, "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT")
+            ScriptedResponse(404, "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT")
         } _: { bench in
             #expect(await bench.imageRefusal()?.code == .notFound)
             #expect(await bench.imageRefusal()?.code == .notFound)

@@ -10,9 +10,10 @@ private let unreachable: ScriptedOrigin.Script = { request throws(FetchError) in
     throw FetchError(.unreachable, request.url, "nobody there")
 }
 
-@Sendable private func tagged(_ request: FetchRequest) -> Answer {
+@Sendable private func tagged(_ request: FetchRequest) -> ScriptedResponse {
     request.fields.first("if-none-match") == nil
-        ? Answer(200, "Cache-Control: max-age=10", "ETag: \"a\"", body: "b") : Answer(304, "ETag: \"a\"")
+        ? ScriptedResponse(200, "Cache-Control: max-age=10", "ETag: \"a\"", body: "b")
+        : ScriptedResponse(304, "ETag: \"a\"")
 }
 
 struct PolicyTests {
@@ -26,7 +27,7 @@ struct PolicyTests {
     }
 
     @Test func `cacheElseLoad asks again where an error is stored that is stale`() async throws {
-        try await withCache(origin: { _ in Answer(404, "Cache-Control: max-age=10", body: "b") }) { bench in
+        try await withCache(origin: { _ in ScriptedResponse(404, "Cache-Control: max-age=10", body: "b") }) { bench in
             for seconds in [0.0, 5, 60] {
                 bench.clock.advance(seconds)
                 let response = try await bench.get { $0.policy = .cacheElseLoad }
@@ -53,7 +54,7 @@ struct PolicyTests {
             $0.memory.originals = 10_000
             $0.disk.originals = 1_000
         } origin: { _ in
-            Answer(200, "Cache-Control: max-age=600", "ETag: \"a\"").picture("meadow-small.jpg")
+            ScriptedResponse(200, "Cache-Control: max-age=600", "ETag: \"a\"").picture("meadow-small.jpg")
         } _: { bench in
             let first = try await bench.get()
             #expect(first.body.count > 10_000)
@@ -91,12 +92,12 @@ struct PolicyTests {
 
     @Test func `pictures obey the same policies, and an absence never stands in for one`() async throws {
         try await withCache { _ in
-            Answer(404, "Cache-Control: max-age=10")
+            ScriptedResponse(404, "Cache-Control: max-age=10")
         } _: { bench in
             #expect(await bench.imageRefusal()?.code == .notFound)
             bench.clock.advance(20)
             #expect(await bench.imageRefusal { $0.policy = .cacheOnly }?.code == .notCached)
-            bench.origin.answers { _ in Answer(200, "Cache-Control: max-age=10").picture() }
+            bench.origin.answers { _ in ScriptedResponse(200, "Cache-Control: max-age=10").picture() }
             #expect(try await bench.image { $0.policy = .cacheElseLoad }.outcome == .rendered)
             bench.clock.advance(20)
             let stale = try await bench.image { $0.policy = .cacheOnly }
@@ -104,36 +105,36 @@ struct PolicyTests {
         }
     }
 
-    @Test(arguments: [true, false]) func `a client's directives act only where they are honoured`(isHonoured: Bool)
+    @Test(arguments: [true, false]) func `a client's directives act only where they are honoured`(isHonored: Bool)
         async throws
     {
         try await withCache(origin: tagged) { bench in
-            let honoured: (inout OriginalRequest) -> Void = { $0.honorsDirectives = isHonoured }
-            if isHonoured {
-                #expect(await bench.refusal("Cache-Control: only-if-cached", change: honoured)?.code == .notCached)
+            let honored: (inout OriginalRequest) -> Void = { $0.honorsDirectives = isHonored }
+            if isHonored {
+                #expect(await bench.refusal("Cache-Control: only-if-cached", change: honored)?.code == .notCached)
             } else {
-                #expect(try await bench.get("Cache-Control: only-if-cached", change: honoured).status == 200)
+                #expect(try await bench.get("Cache-Control: only-if-cached", change: honored).status == 200)
             }
             _ = try await bench.get()
             bench.clock.advance(5)
             for directive in ["no-cache", "max-age=3", "min-fresh=8"] {
                 let before = bench.count
-                let response = try await bench.get("Cache-Control: \(directive)", change: honoured)
-                #expect(response.handling.forward == (isHonoured ? .request : nil), "\(directive)")
-                #expect(bench.count == before + (isHonoured ? 1 : 0))
-                bench.clock.advance(isHonoured ? 5 : 0)
+                let response = try await bench.get("Cache-Control: \(directive)", change: honored)
+                #expect(response.handling.forward == (isHonored ? .request : nil), "\(directive)")
+                #expect(bench.count == before + (isHonored ? 1 : 0))
+                bench.clock.advance(isHonored ? 5 : 0)
             }
-            #expect(try await bench.get("Pragma: no-cache", change: honoured).handling.isHit == !isHonoured)
+            #expect(try await bench.get("Pragma: no-cache", change: honored).handling.isHit == !isHonored)
             bench.clock.advance(20)
-            let response = try await bench.get("Cache-Control: max-stale", change: honoured)
-            #expect(response.handling.isHit == isHonoured)
+            let response = try await bench.get("Cache-Control: max-stale", change: honored)
+            #expect(response.handling.isHit == isHonored)
         }
     }
 
     @Test func `a source ID stands for the URL, in storing and in purging`() async throws {
         try await withCache { request in
             request.fields.first("if-none-match") == nil
-                ? Answer(200, "Cache-Control: max-age=10", "ETag: \"a\"", body: "b") : Answer(304)
+                ? ScriptedResponse(200, "Cache-Control: max-age=10", "ETag: \"a\"", body: "b") : ScriptedResponse(304)
         } _: { bench in
             let shared: (inout OriginalRequest) -> Void = { $0.sourceID = "picture-1" }
             _ = try await bench.get(url: "http://one.test/x", change: shared)
@@ -154,7 +155,7 @@ struct StoringHookTests {
         try await withCache {
             $0.willStore = { _ in false }
         } origin: { _ in
-            Answer(200, "Cache-Control: max-age=10").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=10").picture()
         } _: { bench in
             for _ in 0..<2 { #expect(try await bench.image().outcome == .rendered) }
             let response = try await bench.get()
@@ -171,12 +172,13 @@ struct StoringHookTests {
                 return true
             }
         } origin: { _ in
-            Answer(200, "Cache-Control: no-cache, max-age=10", "Set-Cookie: a=1", body: "b")
+            ScriptedResponse(200, "Cache-Control: no-cache, max-age=10", "Set-Cookie: a=1", body: "b")
         } _: { bench in
             // no-cache is not a matter of lifetime: it stays.
             let first = try await bench.get()
             #expect(first.values("set-cookie") == ["a=1"])
-            bench.origin.answers { _ in Answer(200, "Cache-Control: max-age=10", "Set-Cookie: a=1", body: "c") }
+            bench.origin.answers { _ in ScriptedResponse(200, "Cache-Control: max-age=10", "Set-Cookie: a=1", body: "c")
+            }
             #expect(try await bench.get().text == "c")
             bench.clock.advance(90)
             let hit = try await bench.get()
@@ -230,7 +232,7 @@ struct RememberedFailureTests {
             #expect(await bench.refusal { $0.policy = .reload }?.code == .fetchFailed)
             #expect(bench.count == 3)
             bench.clock.advance(31)
-            bench.origin.answers { _ in Answer(200, "Cache-Control: no-store", body: "b") }
+            bench.origin.answers { _ in ScriptedResponse(200, "Cache-Control: no-store", body: "b") }
             let response = try await bench.get()
             #expect(response.text == "b" && bench.count == 4)
             bench.origin.answers(unreachable)
@@ -246,7 +248,8 @@ struct RememberedFailureTests {
         try await withCache {
             $0.caching.errorMaxAge = .seconds(30)
         } origin: { request in
-            request.url.name == "a" ? Answer(500, body: "down") : Answer(500, "Cache-Control: max-age=5", body: "busy")
+            request.url.name == "a"
+                ? ScriptedResponse(500, body: "down") : ScriptedResponse(500, "Cache-Control: max-age=5", body: "busy")
         } _: { bench in
             _ = try await bench.get()
             let again = try await bench.get()
@@ -266,7 +269,8 @@ struct RememberedFailureTests {
         try await withCache {
             $0.caching.errorMaxAge = .seconds(30)
         } origin: { request in
-            request.fields.first("authorization") == nil ? Answer(401) : Answer(200, "Cache-Control: public").picture()
+            request.fields.first("authorization") == nil
+                ? ScriptedResponse(401) : ScriptedResponse(200, "Cache-Control: public").picture()
         } _: { bench in
             for _ in 0..<2 { #expect(await bench.imageRefusal()?.code == .fetchFailed) }
             #expect(bench.count == 1)
@@ -279,7 +283,7 @@ struct RememberedFailureTests {
         try await withCache {
             $0.caching.errorMaxAge = .seconds(30)
         } origin: { _ in
-            Answer(404, "Cache-Control: no-store")
+            ScriptedResponse(404, "Cache-Control: no-store")
         } _: { bench in
             for _ in 0..<2 { #expect(await bench.imageRefusal()?.code == .notFound) }
             #expect(bench.count == 1)
@@ -292,7 +296,7 @@ struct RememberedFailureTests {
         try await withCache {
             $0.caching.errorMaxAge = .seconds(30)
         } origin: { _ in
-            Answer(200, "Cache-Control: max-age=10", "ETag: \"a\"").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=10", "ETag: \"a\"").picture()
         } _: { bench in
             _ = try await bench.image()
             bench.clock.advance(20)
@@ -310,7 +314,7 @@ struct RememberedFailureTests {
                 #expect(await bench.refusal()?.code == .fetchFailed)
                 #expect(bench.count == count)
             }
-            bench.origin.answers { _ in Answer(200) }
+            bench.origin.answers { _ in ScriptedResponse(200) }
             _ = try await bench.get()
         }
     }

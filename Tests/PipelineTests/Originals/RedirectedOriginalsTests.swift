@@ -19,9 +19,10 @@ struct RedirectedOriginalsTests {
     func `it lives no longer than the redirects on its way`(status: Int, field: String, seconds: Int?) async throws {
         try await withCache { request in
             request.fields.first("if-none-match") == nil
-                ? Answer(200, "Cache-Control: max-age=3600", "ETag: \"a\"", body: "b")
-                    .after(Answer(status, field, "Location: \(target)"), at: target)
-                : Answer(304, "ETag: \"a\"").after(Answer(status, field, "Location: \(target)"), at: target)
+                ? ScriptedResponse(200, "Cache-Control: max-age=3600", "ETag: \"a\"", body: "b")
+                    .after(ScriptedResponse(status, field, "Location: \(target)"), at: target)
+                : ScriptedResponse(304, "ETag: \"a\"").after(
+                    ScriptedResponse(status, field, "Location: \(target)"), at: target)
         } _: { bench in
             let first = try await bench.get()
             #expect(first.text == "b" && first.status == 200 && first.handling.isStored)
@@ -56,7 +57,8 @@ struct RedirectedOriginalsTests {
     @Test(arguments: ["Cache-Control: no-store", "Cache-Control: private", "Vary: *"])
     func `it is not stored where one of them may not be`(field: String) async throws {
         try await withCache { _ in
-            Answer(200, "Cache-Control: max-age=3600", body: "b").after(Answer(301, field), at: target)
+            ScriptedResponse(200, "Cache-Control: max-age=3600", body: "b").after(
+                ScriptedResponse(301, field), at: target)
         } _: { bench in
             for _ in 0..<2 {
                 let response = try await bench.get()
@@ -68,8 +70,8 @@ struct RedirectedOriginalsTests {
 
     @Test func `it is selected by what any of them varies on`() async throws {
         try await withCache { request in
-            Answer(200, "Cache-Control: max-age=3600", body: request.fields.first("accept") ?? "")
-                .after(Answer(301, "Vary: Accept"), at: target)
+            ScriptedResponse(200, "Cache-Control: max-age=3600", body: request.fields.first("accept") ?? "")
+                .after(ScriptedResponse(301, "Vary: Accept"), at: target)
         } _: { bench in
             for kind in ["a", "b", "a"] {
                 let response = try await bench.get("Accept: \(kind)")
@@ -81,13 +83,14 @@ struct RedirectedOriginalsTests {
 
     @Test func `validators speak of the URL that was reached: elsewhere a 304 is not believed`() async throws {
         try await withCache { _ in
-            Answer(200, "ETag: \"1\"", body: "b").after(Answer(302), at: target)
+            ScriptedResponse(200, "ETag: \"1\"", body: "b").after(ScriptedResponse(302), at: target)
         } _: { bench in
             _ = try await bench.get()
             bench.origin.answers { request in
                 request.fields.first("if-none-match") == nil
-                    ? Answer(200, "ETag: \"1\"", body: "c").after(Answer(302), at: "http://other.test/c")
-                    : Answer(304, "ETag: \"1\"").after(Answer(302), at: "http://other.test/c")
+                    ? ScriptedResponse(200, "ETag: \"1\"", body: "c").after(
+                        ScriptedResponse(302), at: "http://other.test/c")
+                    : ScriptedResponse(304, "ETag: \"1\"").after(ScriptedResponse(302), at: "http://other.test/c")
             }
             #expect(try await bench.get().text == "c")
             #expect(bench.count == 3)
@@ -96,8 +99,8 @@ struct RedirectedOriginalsTests {
 
     @Test func `staleness while revalidating ends with the redirects`() async throws {
         try await withCache { _ in
-            Answer(200, "Cache-Control: max-age=3600, stale-while-revalidate=3600", "ETag: \"1\"", body: "b")
-                .after(Answer(302), at: target)
+            ScriptedResponse(200, "Cache-Control: max-age=3600, stale-while-revalidate=3600", "ETag: \"1\"", body: "b")
+                .after(ScriptedResponse(302), at: target)
         } _: { bench in
             _ = try await bench.get()
             let again = try await bench.get()

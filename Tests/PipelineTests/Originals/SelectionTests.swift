@@ -8,11 +8,13 @@ private let german = "Accept-Language: de"
 private let english = "Accept-Language: en"
 
 /// Answers in the requested language, with an entity tag for each language.
-@Sendable private func byLanguage(_ request: FetchRequest) -> Answer {
+@Sendable private func byLanguage(_ request: FetchRequest) -> ScriptedResponse {
     let language = request.fields.first("accept-language") ?? "none"
     let tags = request.fields.first("if-none-match") ?? ""
-    if tags.contains("\"\(language)\"") { return Answer(304, "ETag: \"\(language)\"", "Vary: Accept-Language") }
-    return Answer(
+    if tags.contains("\"\(language)\"") {
+        return ScriptedResponse(304, "ETag: \"\(language)\"", "Vary: Accept-Language")
+    }
+    return ScriptedResponse(
         200, "Cache-Control: max-age=60", "Vary: Accept-Language", "ETag: \"\(language)\"", body: language)
 }
 
@@ -66,8 +68,8 @@ struct SelectionTests {
     @Test func `a 304 for another selection's tag makes that body this selection's too`() async throws {
         try await withCache { request in
             request.fields.first("if-none-match") == nil
-                ? Answer(200, "Cache-Control: max-age=60", "Vary: User-Agent", "ETag: \"one\"", body: "same")
-                : Answer(304, "ETag: \"one\"")
+                ? ScriptedResponse(200, "Cache-Control: max-age=60", "Vary: User-Agent", "ETag: \"one\"", body: "same")
+                : ScriptedResponse(304, "ETag: \"one\"")
         } _: { bench in
             _ = try await bench.get("User-Agent: a")
             let second = try await bench.get("User-Agent: b")
@@ -106,8 +108,8 @@ struct SelectionTests {
     @Test func `an origin that begins to vary on something else is followed`() async throws {
         try await withCache { request in
             request.fields.first("if-none-match") == nil
-                ? Answer(200, "Cache-Control: max-age=60", "Vary: Accept", "ETag: \"t\"", body: "b")
-                : Answer(304, "ETag: \"t\"", "Vary: Accept-Language")
+                ? ScriptedResponse(200, "Cache-Control: max-age=60", "Vary: Accept", "ETag: \"t\"", body: "b")
+                : ScriptedResponse(304, "ETag: \"t\"", "Vary: Accept-Language")
         } _: { bench in
             _ = try await bench.get("Accept: a", german)
             bench.clock.advance(70)
@@ -119,7 +121,7 @@ struct SelectionTests {
 
     @Test func `selections of one picture make one variant`() async throws {
         try await withCache { _ in
-            Answer(200, "Cache-Control: max-age=60", "Vary: User-Agent").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=60", "Vary: User-Agent").picture()
         } _: { bench in
             let first = try await bench.image { $0.fields = [HeaderField("User-Agent", "a")] }
             let second = try await bench.image { $0.fields = [HeaderField("User-Agent", "b")] }

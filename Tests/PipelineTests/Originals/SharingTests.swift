@@ -27,7 +27,7 @@ private func together(
         let door = Door()
         try await withCache { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=10", body: "b")
+            return ScriptedResponse(200, "Cache-Control: max-age=10", body: "b")
         } _: { bench in
             let responses = try await together(20, bench, door) { ["X-Request-Id: \($0)"] }
             #expect(bench.count == 1)
@@ -40,7 +40,8 @@ private func together(
         let door = Door()
         try await withCache { request in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=10", "Vary: Accept", body: request.fields.first("accept") ?? "")
+            return ScriptedResponse(
+                200, "Cache-Control: max-age=10", "Vary: Accept", body: request.fields.first("accept") ?? "")
         } _: { bench in
             let responses = try await together(20, bench, door) { ["X-Id: \($0)", "Accept: \($0 % 2)"] }
             #expect(bench.count == 2)
@@ -53,7 +54,7 @@ private func together(
         let door = Door()
         try await withCache { request in
             await door.pass()
-            return Answer(200, "Cache-Control: \(control)", body: request.fields.first("x-id") ?? "")
+            return ScriptedResponse(200, "Cache-Control: \(control)", body: request.fields.first("x-id") ?? "")
         } _: { bench in
             let responses = try await together(8, bench, door) { ["X-Id: \($0)"] }
             #expect(bench.count == 8 && Set(responses.map(\.text)).count == 8)
@@ -65,7 +66,8 @@ private func together(
         let door = Door()
         try await withCache { request in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=10", body: request.fields.first("authorization") ?? "none")
+            return ScriptedResponse(
+                200, "Cache-Control: max-age=10", body: request.fields.first("authorization") ?? "none")
         } _: { bench in
             let responses = try await together(6, bench, door, fetches: 3) { number in
                 number % 3 == 0 ? [] : ["Authorization: \(number % 3)"]
@@ -85,8 +87,8 @@ private func together(
             await door.pass()
             let credentials = request.fields.first("authorization")
             return credentials == nil
-                ? Answer(401, "X: 0")
-                : Answer(200, "Cache-Control: public, max-age=10", "Vary: Authorization").picture()
+                ? ScriptedResponse(401, "X: 0")
+                : ScriptedResponse(200, "Cache-Control: public, max-age=10", "Vary: Authorization").picture()
         } _: { bench in
             async let refused = bench.imageRefusal { $0.source = .url(nobodys) }
             async let answered = bench.image(nil) { $0.source = .url(mine) }
@@ -105,7 +107,7 @@ private func together(
         let door = Door()
         try await withCache { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=10").picture()
+            return ScriptedResponse(200, "Cache-Control: max-age=10").picture()
         } _: { bench in
             async let whole = bench.pipeline.original(for: bench.request([]))
             async let picture = bench.image()
@@ -124,7 +126,7 @@ private func together(
         let door = Door()
         try await withCache { _ in
             await door.pass()
-            return Answer(500, control)
+            return ScriptedResponse(500, control)
         } _: { bench in
             let codes = await withTaskGroup(of: PipelineError.Code?.self) { group in
                 for _ in 0..<10 { group.addTask { await bench.imageRefusal()?.code } }
@@ -143,7 +145,7 @@ private func together(
         let door = Door()
         try await withCache { _ in
             await door.pass()
-            return Answer(status)
+            return ScriptedResponse(status)
         } _: { bench in
             await withTaskGroup(of: PipelineError?.self) { group in
                 for cookie in ["a", "b"] {
@@ -170,7 +172,8 @@ private func together(
         try await withCache { request in
             await door.pass()
             let cookie = request.fields.first("cookie") ?? ""
-            return Answer(200, "Cache-Control: \(control)", "ETag: \"a\"", "Set-Cookie: sid=\(cookie)", body: cookie)
+            return ScriptedResponse(
+                200, "Cache-Control: \(control)", "ETag: \"a\"", "Set-Cookie: sid=\(cookie)", body: cookie)
         } _: { bench in
             let answers = await withTaskGroup(of: OriginalResponse?.self) { group in
                 for cookie in ["a", "b"] { group.addTask { try? await bench.get("Cookie: \(cookie)") } }
@@ -189,7 +192,7 @@ private func together(
         let door = Door()
         try await withCache { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: no-cache", "ETag: \"a\"", body: "x")
+            return ScriptedResponse(200, "Cache-Control: no-cache", "ETag: \"a\"", body: "x")
         } _: { bench in
             await withTaskGroup(of: String?.self) { group in
                 for _ in 0..<5 { group.addTask { try? await bench.get("Cookie: a").text } }
@@ -204,12 +207,12 @@ private func together(
     @Test func `validations are shared as well`() async throws {
         let door = Door()
         try await withCache { _ in
-            Answer(200, "Cache-Control: no-cache", "ETag: \"a\"", "Vary: Accept", body: "b")
+            ScriptedResponse(200, "Cache-Control: no-cache", "ETag: \"a\"", "Vary: Accept", body: "b")
         } _: { bench in
             _ = try await bench.get()
             bench.origin.answers { _ in
                 await door.pass()
-                return Answer(304, "ETag: \"a\"")
+                return ScriptedResponse(304, "ETag: \"a\"")
             }
             let responses = try await together(10, bench, door) { ["X-Id: \($0)"] }
             #expect(bench.count == 2 && responses.allSatisfy { $0.text == "b" })
@@ -224,7 +227,7 @@ private func together(
             $0.rendering.renderer = renderer
         } origin: { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=10").picture()
+            return ScriptedResponse(200, "Cache-Control: max-age=10").picture()
         } _: { bench in
             let responses = try await withThrowingTaskGroup(of: ImageResponse.self) { group in
                 for _ in 0..<100 { group.addTask { try await bench.image() } }
@@ -245,7 +248,7 @@ private func together(
         let door = Door()
         try await withCache { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=10").picture()
+            return ScriptedResponse(200, "Cache-Control: max-age=10").picture()
         } _: { bench in
             let first = Task { try await bench.image() }
             await bench.waiting(1)
@@ -265,7 +268,7 @@ private func together(
         let door = Door()
         try await withCache { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=10").picture()
+            return ScriptedResponse(200, "Cache-Control: max-age=10").picture()
         } _: { bench in
             let only = Task { try await bench.image() }
             await door.arrivals(1)
@@ -286,7 +289,7 @@ private func together(
             $0.cacheFolder = folder.path
         } origin: { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=10").picture()
+            return ScriptedResponse(200, "Cache-Control: max-age=10").picture()
         } _: { bench in
             let only = Task { try await bench.image { $0.finishWhenAbandoned = true } }
             await door.arrivals(1)
@@ -306,7 +309,7 @@ private func together(
         let folder = CacheFolder()
         let bench = try CachingBench({ $0.cacheFolder = folder.path }) { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=10").picture()
+            return ScriptedResponse(200, "Cache-Control: max-age=10").picture()
         }
         let only = Task { try await bench.image { $0.finishWhenAbandoned = true } }
         await door.arrivals(1)

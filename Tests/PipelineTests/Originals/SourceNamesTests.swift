@@ -48,7 +48,7 @@ import Testing
         try await withCache {
             $0.fetch.hosts = hosts
         } origin: { _ in
-            Answer(200, "Cache-Control: max-age=60", "ETag: \"1\"").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=60", "ETag: \"1\"").picture()
         } _: { bench in
             let urls = ["http://origin.test/a?sig=1", "http://origin.test/a?sig=2", "https://mirror.test:8443/a?sig=3"]
             for (index, url) in urls.enumerated() {
@@ -60,7 +60,7 @@ import Testing
             }
             #expect(bench.count == 1)
             bench.clock.advance(61)
-            bench.origin.answers { _ in Answer(304, "Cache-Control: max-age=60", "ETag: \"1\"") }
+            bench.origin.answers { _ in ScriptedResponse(304, "Cache-Control: max-age=60", "ETag: \"1\"") }
             _ = try await bench.image { $0.source = .url(urls[1]) }
             #expect(bench.origin.requests.map(\.url.normalized) == Array(urls.prefix(2)))
             #expect(bench.sent("if-none-match") == "\"1\"")
@@ -68,7 +68,7 @@ import Testing
                 let removed = try await bench.pipeline.purge(.source(.url(purged)))
                 #expect(removed.records == (purged == urls[0] ? 1 : 0))
             }
-            bench.origin.answers { _ in Answer(200, "Cache-Control: max-age=60").picture() }
+            bench.origin.answers { _ in ScriptedResponse(200, "Cache-Control: max-age=60").picture() }
             _ = try await bench.image { $0.source = .url(urls[0]) }
             let prefixed = try await bench.pipeline.purge(.prefix("https://mirror.test:8443/"))
             #expect(prefixed.records == 1)
@@ -84,8 +84,8 @@ import Testing
             $0.fetch.hosts = hosts
         } origin: { request in
             request.url.query == "sig=old"
-                ? Answer(403, "Cache-Control: max-age=600", body: "expired")
-                : Answer(200, "Cache-Control: max-age=60\(directive)", "ETag: \"1\"").picture()
+                ? ScriptedResponse(403, "Cache-Control: max-age=600", body: "expired")
+                : ScriptedResponse(200, "Cache-Control: max-age=60\(directive)", "ETag: \"1\"").picture()
         } _: { bench in
             _ = try await bench.image { $0.source = .url("http://origin.test/a?sig=1") }
             bench.clock.advance(61)
@@ -114,9 +114,11 @@ import Testing
         try await withCache {
             $0.fetch.hosts = hosts
         } origin: { request in
-            guard request.url.normalized == refused else { return Answer(200, "Cache-Control: max-age=60").picture() }
+            guard request.url.normalized == refused else {
+                return ScriptedResponse(200, "Cache-Control: max-age=60").picture()
+            }
             await door.pass()
-            return Answer(403, "Cache-Control: max-age=60")
+            return ScriptedResponse(403, "Cache-Control: max-age=60")
         } _: { bench in
             async let refusal = bench.imageRefusal { $0.source = .url(refused) }
             await door.arrivals(1)
@@ -139,7 +141,9 @@ import Testing
             $0.fetch.hosts = hosts
             $0.caching.errorMaxAge = .seconds(600)
         } origin: { request throws(FetchError) in
-            guard request.url.host == "mirror.test" else { return Answer(200, "Cache-Control: max-age=60").picture() }
+            guard request.url.host == "mirror.test" else {
+                return ScriptedResponse(200, "Cache-Control: max-age=60").picture()
+            }
             throw FetchError(.unreachable, request.url, "nobody there")
         } _: { bench in
             for _ in 0..<2 {
@@ -165,7 +169,7 @@ import Testing
         #expect(purged("http://origin.test/a?w=1") == [[], ["http://origin.test/a?w=1"]])
         #expect(
             purged("https://origin.test/a") == [[], ["https://origin.test/a", "http://origin.test/a"]])
-        for selection in [SourceSelection(normalisedHost: "mirror.test"), SourceSelection(prefixes: ["file:/a"])] {
+        for selection in [SourceSelection(normalizedHost: "mirror.test"), SourceSelection(prefixes: ["file:/a"])] {
             for prefix in selection.prefixes { #expect(purged(prefix) == [[], [prefix]]) }
         }
     }

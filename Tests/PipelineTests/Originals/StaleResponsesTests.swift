@@ -14,13 +14,13 @@ private let unreachable: ScriptedOrigin.Script = { request throws(FetchError) in
     {
         let door = Door()
         try await withCache { _ in
-            Answer(200, "Cache-Control: max-age=10, stale-while-revalidate=60", "ETag: \"a\"", body: "old")
+            ScriptedResponse(200, "Cache-Control: max-age=10, stale-while-revalidate=60", "ETag: \"a\"", body: "old")
         } _: { bench in
             _ = try await bench.get("X-Id: 0")
             bench.clock.advance(20)
             bench.origin.answers { _ in
                 await door.pass()
-                return Answer(200, "Cache-Control: max-age=10", "ETag: \"b\"", body: "new")
+                return ScriptedResponse(200, "Cache-Control: max-age=10", "ETag: \"b\"", body: "new")
             }
             for number in 1...5 {
                 let response = try await bench.get("X-Id: \(number)")
@@ -42,7 +42,7 @@ private let unreachable: ScriptedOrigin.Script = { request throws(FetchError) in
 
     @Test func `beyond the window, and for pictures that are none, the origin is asked first`() async throws {
         try await withCache { _ in
-            Answer(404, "Cache-Control: max-age=10, stale-while-revalidate=10", "ETag: \"a\"")
+            ScriptedResponse(404, "Cache-Control: max-age=10, stale-while-revalidate=10", "ETag: \"a\"")
         } _: { bench in
             _ = try await bench.get()
             bench.clock.advance(15)
@@ -57,7 +57,7 @@ private let unreachable: ScriptedOrigin.Script = { request throws(FetchError) in
 
     @Test func `a picture is stale at once too, and fresh after it`() async throws {
         try await withCache { _ in
-            Answer(200, "Cache-Control: max-age=10, stale-while-revalidate=60", "ETag: \"a\"").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=10, stale-while-revalidate=60", "ETag: \"a\"").picture()
         } _: { bench in
             let first = try await bench.image()
             bench.clock.advance(20)
@@ -71,7 +71,7 @@ private let unreachable: ScriptedOrigin.Script = { request throws(FetchError) in
 
     @Test func `a failing validation in the background is counted and costs no answer`() async throws {
         try await withCache { _ in
-            Answer(200, "Cache-Control: max-age=10, stale-while-revalidate=60", "ETag: \"a\"", body: "old")
+            ScriptedResponse(200, "Cache-Control: max-age=10, stale-while-revalidate=60", "ETag: \"a\"", body: "old")
         } _: { bench in
             _ = try await bench.get()
             bench.clock.advance(20)
@@ -88,13 +88,13 @@ private let unreachable: ScriptedOrigin.Script = { request throws(FetchError) in
         let folder = CacheFolder()
         let door = Door()
         let bench = try CachingBench({ $0.cacheFolder = folder.path }) { _ in
-            Answer(200, "Cache-Control: max-age=10, stale-while-revalidate=60", "ETag: \"a\"", body: "old")
+            ScriptedResponse(200, "Cache-Control: max-age=10, stale-while-revalidate=60", "ETag: \"a\"", body: "old")
         }
         _ = try await bench.get()
         bench.clock.advance(20)
         bench.origin.answers { _ in
             await door.pass()
-            return Answer(200, "Cache-Control: max-age=10", body: "new")
+            return ScriptedResponse(200, "Cache-Control: max-age=10", body: "new")
         }
         _ = try await bench.get()
         await door.arrivals(1)
@@ -114,7 +114,7 @@ private let unreachable: ScriptedOrigin.Script = { request throws(FetchError) in
             ("max-age=10, proxy-revalidate", false), ("no-cache", false),
         ] {
             try await withCache { _ in
-                Answer(200, "Cache-Control: \(control)", "ETag: \"a\"", body: "old")
+                ScriptedResponse(200, "Cache-Control: \(control)", "ETag: \"a\"", body: "old")
             } _: { bench in
                 _ = try await bench.get()
                 bench.clock.advance(3600)
@@ -132,19 +132,21 @@ private let unreachable: ScriptedOrigin.Script = { request throws(FetchError) in
 
     @Test func `stale-if-error hides an error within its window, and a stored 5xx hides nothing`() async throws {
         try await withCache { _ in
-            Answer(200, "Cache-Control: max-age=10, stale-if-error=60", "ETag: \"a\"", body: "old")
+            ScriptedResponse(200, "Cache-Control: max-age=10, stale-if-error=60", "ETag: \"a\"", body: "old")
         } _: { bench in
             _ = try await bench.get()
             bench.clock.advance(30)
-            bench.origin.answers { _ in Answer(503, "Cache-Control: no-store", body: "down") }
+            bench.origin.answers { _ in ScriptedResponse(503, "Cache-Control: no-store", body: "down") }
             let hidden = try await bench.get()
             #expect(hidden.status == 200 && hidden.text == "old" && hidden.handling.forwardStatus == 503)
             bench.clock.advance(60)
             #expect(try await bench.get().status == 503)
-            bench.origin.answers { _ in Answer(503, "Cache-Control: max-age=5, stale-if-error=600", body: "busy") }
+            bench.origin.answers { _ in
+                ScriptedResponse(503, "Cache-Control: max-age=5, stale-if-error=600", body: "busy")
+            }
             #expect(try await bench.get().handling.isStored)
             bench.clock.advance(10)
-            bench.origin.answers { _ in Answer(500, body: "worse") }
+            bench.origin.answers { _ in ScriptedResponse(500, body: "worse") }
             #expect(try await bench.get().status == 500)
             bench.origin.answers(unreachable)
             #expect(await bench.refusal()?.code == .fetchFailed)
@@ -156,14 +158,14 @@ private let unreachable: ScriptedOrigin.Script = { request throws(FetchError) in
         try await withCache {
             $0.caching.maxConcurrentValidations = 2
         } origin: { _ in
-            Answer(200, "Cache-Control: max-age=10, stale-while-revalidate=60", "ETag: \"a\"")
+            ScriptedResponse(200, "Cache-Control: max-age=10, stale-while-revalidate=60", "ETag: \"a\"")
         } _: { bench in
             let urls = (0..<4).map { "http://origin.test/\($0)" }
             for url in urls { _ = try await bench.get(url: url) }
             bench.clock.advance(20)
             bench.origin.answers { _ in
                 await door.pass()
-                return Answer(304)
+                return ScriptedResponse(304)
             }
             for url in urls { _ = try await bench.get(url: url) }
             await door.arrivals(2)

@@ -13,7 +13,7 @@ import Variants
             $0.cacheFolder = folder.path
             $0.memory = MemoryBudgets(originals: 32 << 20, variants: 32 << 20)
         } origin: { _ in
-            Answer(200, "Cache-Control: max-age=600").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=600").picture()
         } _: { bench in
             try await body(bench)
         }
@@ -73,7 +73,7 @@ import Variants
 
     @Test func `without a folder memory alone is emptied, and there is nothing to trim`() async throws {
         try await withCache { _ in
-            Answer(200, "Cache-Control: max-age=600").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=600").picture()
         } _: { bench in
             try await Self.fill(bench)
             #expect(try await bench.pipeline.trim(TrimRequest()) == PurgeResult())
@@ -114,7 +114,7 @@ import Variants
         try await withCache {
             $0.policy = .cacheOnly
         } origin: { _ in
-            Answer(200, "Cache-Control: max-age=1").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=1").picture()
         } _: { bench in
             var request = ImageRequest(.url(CachingBench.url), recipe: try Recipe("thumbnail:20"))
             #expect(await refusal(bench.pipeline, request)?.code == .notCached)

@@ -97,7 +97,7 @@ import Testing
         #expect(try sources(store) == Set(kept))
         try put("http://[::1]:81/x", seed: 30, in: store)
         for name in ["::1", "[::1]", "[0:0::1]"] {
-            #expect(try SourceSelection(host: name) == SourceSelection(normalisedHost: "::1"))
+            #expect(try SourceSelection(host: name) == SourceSelection(normalizedHost: "::1"))
         }
         #expect(try store.purge(SourceSelection(host: "::1")).sources == 1)
     }
@@ -156,7 +156,7 @@ import Testing
         #expect(one.result.variants == 1 && one.rows < 100, "\(one.rows) rows")
         let prefix = try scanned { try store.purge(SourceSelection(prefixes: ["http://a/31"])) }
         #expect(prefix.result.variants == 10 && prefix.rows < 100, "\(prefix.rows) rows")
-        let host = try scanned { try store.purge(SourceSelection(normalisedHost: "a")) }
+        let host = try scanned { try store.purge(SourceSelection(normalizedHost: "a")) }
         #expect(host.result.variants == 89 && host.rows < 250, "\(host.rows) rows")
         #expect(try store.statistics().variants.entries == 300)
         #expect(try store.verify().isClean)

@@ -46,7 +46,7 @@ struct DiskReserveTests {
 
     /// Stores so many variants of a thousand bytes in one transaction.
     private func put(many: Int, in store: DiskStore) throws {
-        try store.together { () throws(StoreError) in
+        try store.inOneTransaction { () throws(StoreError) in
             for number in 0..<many { try put(number, body(number, 1_000), in: store) }
         }
     }
@@ -226,12 +226,12 @@ struct DiskReserveTests {
         try DiskStore(folder: folder.path).close()
         let files = BodyFiles(folder: folder.path)
         let name = digest([1])
-        let first = try files.intend(name)
+        let first = try files.createIntentFile(name)
         let dash = try #require(first.lastIndex(of: "-"))
         let serial = try #require(Int(first[first.index(after: dash)...]))
         let others = (1...200).map { "\(first[...dash])\(serial + $0)" }
         for other in others { close(open(other, O_WRONLY | O_CREAT | O_EXCL, 0o600)) }
-        let second = try files.intend(name)
+        let second = try files.createIntentFile(name)
         #expect(!others.contains(second) && second != first && access(second, F_OK) == 0)
     }
 }

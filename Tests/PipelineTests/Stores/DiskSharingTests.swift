@@ -53,7 +53,7 @@ import Testing
         let store = try DiskStore(folder: folder.path)
         let body = bytes(2_000, seed: 1)
         #expect(throws: (any Error).self) {
-            try store.together { () throws(StoreError) in
+            try store.inOneTransaction { () throws(StoreError) in
                 let entry = variant("a", of: digest([]), body)
                 try store.storeVariant(entry, body: body, generation: try store.generationNow())
                 throw StoreError(.io, "an error")

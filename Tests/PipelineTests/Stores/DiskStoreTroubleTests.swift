@@ -83,7 +83,7 @@ import Testing
         let body = bytes(1_000, seed: 1)
         let entry = variant("v", of: digest([]), body)
         let missing = digest(Array("nothing".utf8))
-        try stores[0].together { () throws(StoreError) in
+        try stores[0].inOneTransaction { () throws(StoreError) in
             try stores[0].storeVariant(entry, body: body, generation: 1)
             for name in ["cache.sqlite", "cache.sqlite-wal", "cache.sqlite-shm"] {
                 rename("\(folder.path)/\(name)", "\(folder.path)/away.\(name)")

@@ -127,7 +127,7 @@ import Testing
         var number = 0
         while stored < 90_000_000 {
             number += 1
-            try store.together { () throws(StoreError) in
+            try store.inOneTransaction { () throws(StoreError) in
                 for part in 0..<16 {
                     let body = bytes(1_000 + Int(numbers.next() % 40_000), seed: number * 16 + part)
                     stored += body.count
@@ -158,7 +158,7 @@ import Testing
     @Test func `deletions give unused pages back as they go, and keep the WAL short`() throws {
         let store = try DiskStore(folder: folder.path)
         for number in 0..<256 {
-            try store.together { () throws(StoreError) in
+            try store.inOneTransaction { () throws(StoreError) in
                 for part in 0..<16 {
                     let body = bytes(12_000, seed: number * 16 + part)
                     try store.storeVariant(
@@ -167,14 +167,14 @@ import Testing
             }
         }
         let before = try store.perform { index throws(StoreError) in try index.pages() }
-        var mostUnused = 0
+        var maxUnused = 0
         while try store.deleting({ transaction, limit throws(StoreError) in
             try transaction.evict(.variants, entries: 100, bytes: .max, atMost: limit)
         }) > 0 {
-            mostUnused = max(mostUnused, try store.perform { index throws(StoreError) in try index.pages().unused })
+            maxUnused = max(maxUnused, try store.perform { index throws(StoreError) in try index.pages().unused })
         }
         // A sixth of those there are, where a step of 512 entries leaves 1,536.
-        #expect(before.all > 12_000 && mostUnused < 2_100, "\(before) \(mostUnused)")
+        #expect(before.all > 12_000 && maxUnused < 2_100, "\(before) \(maxUnused)")
         #expect(try #require(folder.size("cache.sqlite-wal")) < 40_000_000)
     }
 

@@ -31,7 +31,7 @@ import Variants
         let generation = try store.generationNow()
         try put("a", small, in: store)
         #expect(try store.storeOriginal(record("http://b/", body), body: body, generation: 1))
-        try store.together { () throws(StoreError) in
+        try store.inOneTransaction { () throws(StoreError) in
             // In the lock of the index, and in a transaction that has begun to write.
             let entry = variant("held", of: original("held"), small)
             _ = try store.storeVariant(entry, body: small, generation: 1)

@@ -217,7 +217,7 @@ struct ObjectTierTests {
         let original = record("http://a/", [1])
         let entry = variant("v", of: original.digest, [1, 2])
         let changes: [EntryChange.Kind] = [
-            .original(original, body: .bytes([1])), .freshened(original),
+            .original(original, body: .bytes([1])), .freshenedRecord(original),
             .removedRecord(record("http://a/", [])),
             .variant(entry, body: [1, 2], source: "http://a/"),
         ]

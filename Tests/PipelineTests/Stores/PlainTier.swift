@@ -50,7 +50,7 @@ final class PlainTier: CacheTier {
             case .original(let record, let body):
                 put(record, isThere: false)
                 if let bytes = body?.read() { try write(bytes, record.digest) }
-            case .freshened(let record):
+            case .freshenedRecord(let record):
                 put(record, isThere: true)
             case .removedRecord(let record):
                 state.withLock { state in

@@ -73,7 +73,7 @@ struct PurgeJournalTests {
         var journal = PurgeJournal()
         let before = journal.last
         var marks: [PurgeMark] = []
-        for number in 0...PurgeJournal.mostNames {
+        for number in 0...PurgeJournal.maxNames {
             marks.append(journal.tick())
             journal.record(Self.names("\(number)"), at: marks[number])
         }
@@ -81,12 +81,12 @@ struct PurgeJournalTests {
         #expect(!journal.isCurrent(["other"], source: "other", since: before))
         #expect(journal.lastPurge(of: "other") == middle && journal.lastPurge(of: "0") == middle)
         #expect(journal.isCurrent(["other"], source: "other", since: middle))
-        #expect(!journal.isCurrent(["\(PurgeJournal.mostNames)"], source: nil, since: middle))
+        #expect(!journal.isCurrent(["\(PurgeJournal.maxNames)"], source: nil, since: middle))
         let many = journal.tick()
         journal.record(EntrySelection(sources: Set((0..<20_000).map { "many \($0)" })), at: many)
         #expect(!journal.isCurrent(["other"], source: "other", since: middle))
         #expect(journal.isCurrent(["other"], source: "other", since: many))
-        for number in 0...PurgeJournal.mostPrefixes {
+        for number in 0...PurgeJournal.maxPrefixes {
             journal.record(EntrySelection(prefixes: ["\(number)/"]), at: journal.tick())
         }
         #expect(!journal.isCurrent(["other"], source: "other", since: many))
@@ -96,7 +96,7 @@ struct PurgeJournalTests {
     @Test func `purges that were confirmed are forgotten first, and what is older still counts as current`() {
         var journal = PurgeJournal()
         journal.record(Self.names("pending"), at: journal.tick())
-        let most = Set((1..<PurgeJournal.mostNames).map { "\($0)" })
+        let most = Set((1..<PurgeJournal.maxNames).map { "\($0)" })
         let confirmed = EntrySelection(sources: most, prefixes: ["confirmed/"])
         journal.record(confirmed, at: journal.tick())
         journal.confirm(confirmed)

@@ -61,13 +61,13 @@ import Testing
             try Set(store.originals().map(\.record).filter(\.response.isInDoubt).map(\.source))
         }
         let count = 3 * DiskStore.step + 7
-        try store.together { () throws(StoreError) in
+        try store.inOneTransaction { () throws(StoreError) in
             for number in 0..<count {
                 try store.storeOriginal(record("http://a/\(number)", []), body: nil, generation: 1)
             }
         }
         let before = try store.generationNow()
-        #expect(try store.doubtAll() > before)
+        #expect(try store.markAllForValidation() > before)
         #expect(try doubted().count == count && stale(store).isEmpty)
         var confirmed = record("http://a/3", [])
         #expect(try !store.freshen(confirmed, generation: before))
@@ -143,7 +143,7 @@ import Testing
         let tiers = try Tiers(configuration, readers: OwnedThreads(count: 2))
         let store = try #require(tiers.folder).store
         for start in stride(from: 0, to: count, by: 500) {
-            try store.together { () throws(StoreError) in
+            try store.inOneTransaction { () throws(StoreError) in
                 for number in start..<min(start + 500, count) {
                     var original = record("http://a/\(number)", [])
                     // Beginning, end and what is neither, in both fields.

@@ -151,7 +151,7 @@ import Variants
         rename("\(folder)/cache.sqlite", "\(folder)/elsewhere")
         flock(lock, LOCK_UN)
         let store = try await opening.get()
-        await thread.stopped()
+        await thread.stopAndWait()
         let body = bytes(1_000, seed: 1)
         #expect(try store.storeVariant(variant("v", of: digest([]), body), body: body, generation: 1))
         #expect(try DiskStore(folder: folder).variant(key: digest(Array("v".utf8)))?.body == body)

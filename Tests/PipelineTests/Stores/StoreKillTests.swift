@@ -23,7 +23,7 @@ import Testing
     /// A folder in which a process was killed after it had given a body its name.
     private func leaveUncommitted(_ body: [UInt8]) throws {
         let files = BodyFiles(folder: folder.path)
-        _ = try files.intend(digest(body))
+        _ = try files.createIntentFile(digest(body))
         try files.publish(try files.writeTemporary(.bytes(body), sync: false), as: digest(body), sync: false)
     }
 

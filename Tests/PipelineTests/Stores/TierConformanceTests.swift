@@ -56,7 +56,7 @@ extension MemoryTier: MarkedTier {
             switch change.kind {
             case .original(let record, let body):
                 _ = storeOriginal(record, content: body, generation: change.mark)
-            case .freshened(let record): _ = freshen(record)
+            case .freshenedRecord(let record): _ = freshen(record)
             case .removedRecord(let record):
                 _ = removeRecord(source: record.source, selection: record.selection)
             case .variant(let entry, let body, let source):
@@ -128,7 +128,7 @@ struct TierConformanceTests {
         _ = try await tier.purge(EntrySelection(sources: [original.source], mode: .soft))
         var confirmed = original
         confirmed.response.responseTime += 1
-        try await tier.store([EntryChange(.freshened(confirmed), mark: result.mark)])
+        try await tier.store([EntryChange(.freshenedRecord(confirmed), mark: result.mark)])
         guard case .records(let left)? = try await tier.find(.records(source: original.source), .description) else {
             return
         }

@@ -155,7 +155,7 @@ struct TierTroubleTests {
             if let deadline { placement.storeDeadline = deadline }
             $0.tiers = [placement]
         } origin: { _ in
-            Answer(200, "Cache-Control: max-age=600").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=600").picture()
         } _: { bench in
             try await body(bench)
         }

@@ -25,7 +25,7 @@ import Variants
             configuration.cacheFolder = folder.path
             configuration.tiers = [placement()]
         } _: { _ in
-            Answer(200, "Cache-Control: max-age=600", "ETag: \"1\"").picture()
+            ScriptedResponse(200, "Cache-Control: max-age=600", "ETag: \"1\"").picture()
         }
         _ = try await bench.image()
         await bench.pipeline.drain()

@@ -16,7 +16,7 @@ final class Stall: Sendable {
     func hold(_ tiers: Tiers) { hold(tiers.links[0].queue) }
 
     func hold(_ queue: WriteBehind) {
-        queue.afterwards { [gate] in
+        queue.afterQueuedWrites { [gate] in
             // Nothing cancels the task of a queue.
             try? await gate.pass()
         }
@@ -219,10 +219,10 @@ private final class Record: Sendable {
                 try store.storeVariant(variant(name, of: digest([]), body), body: body, generation: 1)
             }
         }
-        try store.together { () throws(StoreError) in for name in ["a", "b", "c"] { try put(name)() } }
+        try store.inOneTransaction { () throws(StoreError) in for name in ["a", "b", "c"] { try put(name)() } }
         #expect(try store.statistics().variants.entries == 3)
         #expect(throws: StoreError.self) {
-            try store.together { () throws(StoreError) in
+            try store.inOneTransaction { () throws(StoreError) in
                 try put("d")()
                 throw StoreError(.io, "a test")
             }

@@ -63,9 +63,9 @@ struct OwnedThreadsTests {
         let done = Atomic<Int>(0)
         let threads = OwnedThreads(count: 3) { ended.add(1, ordering: .relaxed) }
         for _ in 0..<100 { threads.submit { done.add(1, ordering: .relaxed) } }
-        await threads.stopped()
+        await threads.stopAndWait()
         #expect(done.load(ordering: .relaxed) == 100 && ended.load(ordering: .relaxed) == 3)
-        await threads.stopped()
+        await threads.stopAndWait()
         let here = pthread_self()
         threads.submit { #expect(pthread_equal(here, pthread_self()) != 0) }
     }

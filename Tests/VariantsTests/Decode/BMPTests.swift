@@ -6,7 +6,7 @@ import Testing
 @Suite struct BMPTests {
     typealias Make = HandmadeImages
 
-    static let grey = (0..<256).map { [UInt8($0), UInt8($0), UInt8(255 - $0)] }
+    static let gray = (0..<256).map { [UInt8($0), UInt8($0), UInt8(255 - $0)] }
 
     struct Example: Sendable, CustomTestStringConvertible {
         let testDescription: String
@@ -32,11 +32,11 @@ import Testing
     private static func indexed(_ name: String, _ bits: Int, header: Int = 40, used: Int? = nil) -> Example {
         let count = min(used ?? 256, 1 << bits)
         return Example(
-            name, HandmadeBMP(header: header, bits: bits, palette: Array(grey.prefix(used ?? 1 << bits)), used: used),
+            name, HandmadeBMP(header: header, bits: bits, palette: Array(gray.prefix(used ?? 1 << bits)), used: used),
             pixel: { ($0 + $1) % (1 << bits) }
         ) { x, y in
             let index = (x + y) % (1 << bits)
-            return index < count ? grey[index] + [255] : [0, 0, 0, 255]
+            return index < count ? gray[index] + [255] : [0, 0, 0, 255]
         }
     }
 
@@ -45,8 +45,8 @@ import Testing
         indexed("4 bits of OS/2 1", 4, header: 12), indexed("8 bits of OS/2 2", 8, header: 64),
         indexed("8 bits with five colours, of which pixels use more", 8, used: 5),
         indexed("4 bits with more colours than pixels can have", 4, used: 20),
-        Example("8 bits of OS/2 2 in 16 bytes", HandmadeBMP(header: 16, bits: 8, palette: grey), pixel: { $0 * $1 }) {
-            grey[$0 * $1] + [255]
+        Example("8 bits of OS/2 2 in 16 bytes", HandmadeBMP(header: 16, bits: 8, palette: gray), pixel: { $0 * $1 }) {
+            gray[$0 * $1] + [255]
         },
         Example("16 bits", HandmadeBMP(bits: 16), pixel: { $0 << 10 | $1 << 5 | 31 }) { x, y in
             [UInt8((x * 255 + 15) / 31), UInt8((y * 255 + 15) / 31), 255, 255]
@@ -85,21 +85,21 @@ import Testing
         Example(
             "8 bits of run lengths",
             HandmadeBMP(
-                bits: 8, compression: 1, palette: grey,
+                bits: 8, compression: 1, palette: gray,
                 // Below: five pixels of 9. Then two of 3, three single ones, padded. On top: two skipped, one of 5.
                 data: [5, 9, 0, 0, 2, 3, 0, 3, 6, 7, 8, 0, 0, 0, 0, 2, 2, 0, 1, 5, 0, 1])
         ) { x, y in
             let lines: [[Int]] = [[0, 0, 5, 0, 0], [3, 3, 6, 7, 8], [9, 9, 9, 9, 9]]
-            return grey[lines[y][x]] + [255]
+            return gray[lines[y][x]] + [255]
         },
         Example(
             "4 bits of run lengths that reach beyond the line, without an end",
             HandmadeBMP(
-                bits: 4, compression: 2, palette: Array(grey.prefix(16)),
+                bits: 4, compression: 2, palette: Array(gray.prefix(16)),
                 data: [9, 0x12, 0, 0, 0, 5, 0x34, 0x56, 0x70, 0, 0, 0, 5, 0xAA])
         ) { x, y in
             let lines: [[Int]] = [[10, 10, 10, 10, 10], [3, 4, 5, 6, 7], [1, 2, 1, 2, 1]]
-            return grey[lines[y][x]] + [255]
+            return gray[lines[y][x]] + [255]
         },
     ]
 

@@ -59,7 +59,7 @@ import Testing
         let label = bands < 3 ? bits == 8 ? "b-w" : "grey16" : bits == 8 ? "srgb" : "rgb16"
         let image = try Image(
             PixelStorage(noise), width: width, height: height, bands: bands, format: bits == 8 ? 0 : 2
-        ).labelled(label)
+        ).labeled(label)
         let whole = try RenderFixture.png(image)
         let expected = try await RenderSamples.decoded(whole).pixels
         let file = Array(whole.prefix(whole.count * 6 / 10))
@@ -80,8 +80,8 @@ import Testing
 
     @Test func `what can be mended is not damaged, and other formats are refused`() async throws {
         let png = try RenderFixture.png(RenderFixture.gradientImage(30, 20))
-        let mended = try await RenderFixture.renderer.render(Self.job(png.dropLast(16) + [], "png", accepts: true))
-        #expect(!mended.isDamaged)
+        let repaired = try await RenderFixture.renderer.render(Self.job(png.dropLast(16) + [], "png", accepts: true))
+        #expect(!repaired.isDamaged)
         let bitmap = try Self.job(HandmadeBMP().file.dropLast(20) + [], "png", accepts: true)
         #expect(await DecodedFormatsTests.refusal(RenderFixture.renderer, bitmap)?.code == .undecodable)
     }

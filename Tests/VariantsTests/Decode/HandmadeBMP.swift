@@ -36,7 +36,7 @@ struct HandmadeBMP {
             let end = max(header, 40 + masks.count * 4)
             bytes = Array((bytes + [UInt8](repeating: 0, count: 128)).prefix(header == 40 ? end : header))
         }
-        let colours: [UInt8] = palette.flatMap {
+        let colors: [UInt8] = palette.flatMap {
             Array($0.reversed()) + Array(repeating: 0, count: header == 12 ? 0 : 1)
         }
         let lines = data ?? lines
@@ -44,9 +44,9 @@ struct HandmadeBMP {
             bytes.replaceSubrange(56..<60, with: Make.ascii("DEBM"))
             bytes.replaceSubrange(
                 112..<120,
-                with: Make.little(bytes.count + colours.count + lines.count, 4) + Make.little(profile.count, 4))
+                with: Make.little(bytes.count + colors.count + lines.count, 4) + Make.little(profile.count, 4))
         }
-        return bytes + colours + lines + profile
+        return bytes + colors + lines + profile
     }
 
     var file: [UInt8] {

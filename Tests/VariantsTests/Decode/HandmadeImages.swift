@@ -33,9 +33,9 @@ enum HandmadeImages {
         big(data.count, 4) + ascii(type) + data + [0, 0, 0, 0]
     }
 
-    static func png(width: Int, height: Int, colour: UInt8 = 2, extra: [UInt8] = []) -> [UInt8] {
+    static func png(width: Int, height: Int, color: UInt8 = 2, extra: [UInt8] = []) -> [UInt8] {
         [0x89, 0x50, 0x4E, 0x47, 13, 10, 26, 10]
-            + pngChunk("IHDR", big(width, 4) + big(height, 4) + [8, colour, 0, 0, 0]) + extra
+            + pngChunk("IHDR", big(width, 4) + big(height, 4) + [8, color, 0, 0, 0]) + extra
             + pngChunk("IDAT", [1, 2, 3]) + pngChunk("IEND", [])
     }
 
@@ -143,7 +143,7 @@ enum HandmadeImages {
     /// One well-formed example of every format that the probe parses.
     static let all: [[UInt8]] = [
         jpeg(width: 640, height: 480, scans: 3, extra: segment(0xE1, ascii("Exif\0\0") + exif(6))),
-        png(width: 31, height: 17, colour: 6, extra: pngChunk("eXIf", exif(3, bigEndian: false))),
+        png(width: 31, height: 17, color: 6, extra: pngChunk("eXIf", exif(3, bigEndian: false))),
         webp([vp8x(0x1A, width: 9, height: 8), ("ANMF", [1, 2, 3]), ("ANMF", [4]), ("EXIF", exif(8))]),
         webp([vp8(width: 100, height: 50)]),
         webp([vp8l(width: 100, height: 50, alpha: true)]),

@@ -11,7 +11,7 @@ import Testing
     /// A bitmap of an icon with a mask that hides its first column.
     private static func bitmap(_ bits: Int, alpha: Int = 0, hasMask: Bool = true) -> [UInt8] {
         let bitmap = HandmadeBMP(
-            bits: bits, palette: bits > 8 ? [] : Array(BMPTests.grey.prefix(1 << bits)),
+            bits: bits, palette: bits > 8 ? [] : Array(BMPTests.gray.prefix(1 << bits)),
             pixel: { x, y in bits > 8 ? alpha << 24 | x << 16 | y << 8 | 9 : x % (1 << bits) })
         return bitmap.bitmap(isIcon: true) + (hasMask ? (0..<3).flatMap { _ in [0x80, 0, 0, 0] as [UInt8] } : [])
     }
@@ -74,10 +74,10 @@ import Testing
         #expect(picture.width == 5 && picture.height == 3)
         for at in 0..<15 {
             let (x, y) = (at % 5, at / 5)
-            let colour = bits > 8 ? [UInt8(x), UInt8(y), 9] : BMPTests.grey[x % (1 << bits)]
+            let color = bits > 8 ? [UInt8(x), UInt8(y), 9] : BMPTests.gray[x % (1 << bits)]
             let found = picture.pixels[at * 4..<at * 4 + 4]
             #expect(found[found.startIndex + 3] == (x == 0 ? 0 : 255))
-            if x > 0 { #expect(found.elementsEqual(colour + [255])) }
+            if x > 0 { #expect(found.elementsEqual(color + [255])) }
         }
     }
 

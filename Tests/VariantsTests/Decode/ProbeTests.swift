@@ -40,7 +40,7 @@ import Variants
             header: ImageHeader(format: .png, encodedWidth: 31, encodedHeight: 17, hasAlpha: true, orientation: 3)),
         Example(
             testDescription: "PNG with a transparent colour",
-            bytes: Make.png(width: 5, height: 6, colour: 3, extra: Make.pngChunk("tRNS", [0])),
+            bytes: Make.png(width: 5, height: 6, color: 3, extra: Make.pngChunk("tRNS", [0])),
             header: ImageHeader(format: .png, encodedWidth: 5, encodedHeight: 6, hasAlpha: true, hasFewColors: true)),
         Example(
             testDescription: "PNG of 60000 × 60000", bytes: Make.png(width: 60000, height: 60000),

@@ -16,7 +16,7 @@ import Testing
         ImageDetails.read(bytes, try ImageHeader.probe(bytes)).unsupportedFeatures
     }
 
-    private static func colour(_ bytes: [UInt8], _ x: Int, _ y: Int, _ recipe: String = "orient:off") async throws
+    private static func color(_ bytes: [UInt8], _ x: Int, _ y: Int, _ recipe: String = "orient:off") async throws
         -> [UInt8]
     {
         var job = try RenderSamples.job(bytes, recipe)
@@ -45,14 +45,14 @@ import Testing
     ) async throws {
         let bytes = Self.svg(content + Self.rect, attributes)
         #expect(try Self.unsupported(bytes) == [])
-        #expect(try await Self.colour(bytes, 25, 25) == expected)
-        #expect(try await Self.colour(bytes, 100, 100, "thumbnail:400:up") == expected)
+        #expect(try await Self.color(bytes, 25, 25) == expected)
+        #expect(try await Self.color(bytes, 100, 100, "thumbnail:400:up") == expected)
     }
 
     @Test func `var() works in attributes, and keeps what stands around it`() async throws {
         let paint = "<g fill=\"var(--c)\" font-family='&quot;a&quot;, var(--f)'>\(Self.rect)</g>"
         let bytes = Self.svg("<style>:root{--c:#0000ff;--f:'b &amp; c'}</style>\(paint)")
-        #expect(try await Self.colour(bytes, 25, 25) == [0, 0, 255, 255])
+        #expect(try await Self.color(bytes, 25, 25) == [0, 0, 255, 255])
         let text = String(decoding: try #require(Self.rewritten(bytes)), as: UTF8.self)
         #expect(text.contains("<g fill=\"#0000ff\" font-family=\"&quot;a&quot;, 'b &amp; c'\">"))
         #expect(Self.rewritten(Self.svg(Self.rect)) == nil)
@@ -82,7 +82,7 @@ import Testing
     ) async throws {
         let bytes = Self.svg(content + "<rect width='9' height='9' fill='red'/>", attributes)
         #expect(try Self.unsupported(bytes) == [])
-        for (x, y) in [(99, 79), (60, 60)] { #expect(try await Self.colour(bytes, x, y) == expected) }
+        for (x, y) in [(99, 79), (60, 60)] { #expect(try await Self.color(bytes, x, y) == expected) }
     }
 
     /// RFC 4648 §4.
@@ -101,8 +101,8 @@ import Testing
         let jpeg = try VipsCall("jpegsave_buffer", ["in": .image(flat), "Q": 95]).bytes()
         for name in ["href", "xlink:href"] {
             let bytes = Self.svg("<image \(name)='data:image/jpg;base64,\(Self.base64(jpeg))' width='80' height='80'/>")
-            let colour = try await Self.colour(bytes, 40, 40)
-            #expect(zip(colour, [0, 128, 255, 255] as [UInt8]).allSatisfy { abs(Int($0) - Int($1)) < 5 }, "\(colour)")
+            let color = try await Self.color(bytes, 40, 40)
+            #expect(zip(color, [0, 128, 255, 255] as [UInt8]).allSatisfy { abs(Int($0) - Int($1)) < 5 }, "\(color)")
             #expect(try Self.unsupported(bytes) == [])
         }
     }

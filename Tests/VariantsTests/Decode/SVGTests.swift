@@ -50,7 +50,7 @@ import Testing
     @Test func `a root with more attributes than fit is refused, and read by none that only looks for a format`() throws
     {
         let many = Self.svg(String(repeating: "a=\"\" ", count: 20_000))
-        #expect(ImageFormat.recognised(many) == .svg)
+        #expect(ImageFormat.recognized(many) == .svg)
         let error = #expect(throws: RenderError.self) { try ImageHeader.probe(many) }
         #expect(error?.message.contains("longer than 65536 bytes") == true)
     }

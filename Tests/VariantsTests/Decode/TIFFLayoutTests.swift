@@ -91,14 +91,14 @@ import Testing
     func `colours are divided by alpha if they are multiplied by it (TIFF 6.0 §18)`(
         layout: Layout, samples: Samples
     ) async throws {
-        let colour = [230.0, 120, 40]
+        let color = [230.0, 120, 40]
         for photometric in [0, 1, 2] {
             for kind in [1, 2] {
                 let file = Self.file(
                     layout, photometric: photometric, bits: samples.bits, kind: samples.kind, entries: [338: [kind]]
                 ) { x in
                     let alpha = Double(100 + 8 * x) / 255
-                    let values = (photometric == 2 ? colour : [colour[1]]).map { value in
+                    let values = (photometric == 2 ? color : [color[1]]).map { value in
                         let light = samples.kind == 3 ? SRGBCurve.linear(value / 255) : value / 255
                         let stored = light * (kind == 1 ? alpha : 1)
                         return photometric == 0 ? 1 - stored : stored
@@ -107,7 +107,7 @@ import Testing
                 }
                 let expected = photometric == 2 ? [230, 120, 40] : [120, 120, 120]
                 for (x, found) in try await Self.row(file).enumerated() {
-                    let fits = ColourTests.isNear(found, expected + [min(255, 100 + 8 * x)], kind == 1 ? 2 : 1)
+                    let fits = ColorTests.isNear(found, expected + [min(255, 100 + 8 * x)], kind == 1 ? 2 : 1)
                     #expect(fits, "\(photometric), \(kind): \(found) at \(x)")
                 }
             }
@@ -125,28 +125,28 @@ import Testing
             return try await Self.row(file)
         }
         for (found, expected) in zip(try await row(1), try await row(2)) {
-            #expect(ColourTests.isNear(found, expected, bits == 8 ? 4 : 2), "\(found), not \(expected)")
+            #expect(ColorTests.isNear(found, expected, bits == 8 ? 4 : 2), "\(found), not \(expected)")
         }
     }
 
     @Test(arguments: Layout.all) func `alpha is the sample that says so`(layout: Layout) async throws {
         let file = Self.file(layout, photometric: 2, entries: [338: [0, 1]]) { _ in [115, 60, 20, 9, 128] }
         let found = try await Self.row(file)[3]
-        #expect(ColourTests.isNear(found, [229, 120, 40, 128], 1), "\(found)")
+        #expect(ColorTests.isNear(found, [229, 120, 40, 128], 1), "\(found)")
     }
 
     // MARK: YCbCr
 
     @Test(arguments: Layout.all, [8, 16])
     func `YCbCr becomes RGB by its coefficients and range (TIFF 6.0 §20, §21)`(layout: Layout, bits: Int) async throws {
-        let colours = [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255], [0, 0, 0], [200, 100, 50]]
+        let colors = [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255], [0, 0, 0], [200, 100, 50]]
         let most = Double(1 << bits - 1)
         let half = Double(1 << (bits - 1))
         let lumas: [[Double]?] = [nil, [0.2126, 0.7152, 0.0722]]
         for (luma, isNarrow) in [(lumas[0], false), (lumas[1], false), (lumas[1], true)] {
             let weights = luma ?? [0.299, 0.587, 0.114]
-            func stored(_ colour: [Int]) -> [Int] {
-                let rgb = colour.map { Double($0) / 255 }
+            func stored(_ color: [Int]) -> [Int] {
+                let rgb = color.map { Double($0) / 255 }
                 let y = zip(weights, rgb).reduce(0) { $0 + $1.0 * $1.1 }
                 let (cb, cr) = ((rgb[2] - y) / (2 - 2 * weights[2]), (rgb[0] - y) / (2 - 2 * weights[0]))
                 // H.273's narrow range: 219 and 224 steps of 255, from 16.
@@ -168,11 +168,11 @@ import Testing
                     layout, photometric: 6, bits: bits,
                     entries: [530: [1, 1], 338: alpha.isEmpty ? [0] : [2]].filter { $0.key == 530 || !alpha.isEmpty },
                     fractions: fractions
-                ) { x in stored(colours[x % 6]) + alpha.map { $0 << (bits - 8) | (bits > 8 ? $0 : 0) } }
+                ) { x in stored(colors[x % 6]) + alpha.map { $0 << (bits - 8) | (bits > 8 ? $0 : 0) } }
                 #expect(try ImageHeader.probe(file).hasAlpha == !alpha.isEmpty)
                 for (x, found) in try await Self.row(file).enumerated() {
-                    let expected = colours[x % 6] + (alpha.isEmpty ? [255] : [100])
-                    #expect(ColourTests.isNear(found, expected, bits == 8 ? 3 : 2), "\(found), not \(expected)")
+                    let expected = colors[x % 6] + (alpha.isEmpty ? [255] : [100])
+                    #expect(ColorTests.isNear(found, expected, bits == 8 ? 3 : 2), "\(found), not \(expected)")
                 }
             }
         }
@@ -190,7 +190,7 @@ import Testing
     func `L*a*b* becomes RGB, with the signs of CIE and the offsets of ICC (TIFF 6.0 §23)`(
         layout: Layout, bits: Int
     ) async throws {
-        let colours = [[53.0, 40, 30], [80, -30, 20], [40, 10, -40], [0, 0, 0], [100, 0, 0], [54, 0, 0]]
+        let colors = [[53.0, 40, 30], [80, -30, 20], [40, 10, -40], [0, 0, 0], [100, 0, 0], [54, 0, 0]]
         let unit = Double(1 << (bits - 8))
         for photometric in [8, 9] {
             let lightest = bits == 8 ? 255.0 : photometric == 8 ? 65535 : 65280
@@ -198,7 +198,7 @@ import Testing
                 let file = Self.file(
                     layout, photometric: photometric, bits: bits, entries: alpha.isEmpty ? [:] : [338: [2]]
                 ) { x in
-                    let lab = colours[x % 6]
+                    let lab = colors[x % 6]
                     let differences = lab[1...].map { value in
                         let number = Int((value * unit).rounded())
                         return photometric == 8 ? number & (1 << bits - 1) : number + 1 << (bits - 1)
@@ -207,8 +207,8 @@ import Testing
                         + alpha.map { $0 << (bits - 8) | (bits > 8 ? $0 : 0) }
                 }
                 for (x, found) in try await Self.row(file).enumerated() {
-                    let expected = Self.sRGB(colours[x % 6]) + (alpha.isEmpty ? [255] : [100])
-                    #expect(ColourTests.isNear(found, expected, 2), "\(photometric): \(found), not \(expected)")
+                    let expected = Self.sRGB(colors[x % 6]) + (alpha.isEmpty ? [255] : [100])
+                    #expect(ColorTests.isNear(found, expected, 2), "\(photometric): \(found), not \(expected)")
                 }
             }
         }
@@ -228,7 +228,7 @@ import Testing
             [3.2404542, -1.5371385, -0.4985314], [-0.9692660, 1.8760108, 0.0415560],
             [0.0556434, -0.2040259, 1.0572252],
         ]
-        return NamedColourTests.encoded(matrix.map { zip($0, xyz).map(*).reduce(0, +) })
+        return CodedColorSpaceTests.encoded(matrix.map { zip($0, xyz).map(*).reduce(0, +) })
     }
 
     @Test func `the colours of a fax are refused by name`() async throws {

@@ -170,8 +170,8 @@ struct HandmadeTIFF {
             let file = tiff.file(data)
             let expected = (0..<width * height).flatMap { at -> [UInt8] in
                 let all = (0..<channels).map { UInt8(value(at % width, at / width, $0)) }
-                let colours = channels < 3 ? [all[0], all[0], all[0]] : Array(all[..<3])
-                return colours + (channels % 2 == 0 ? [all[channels - 1]] : [255])
+                let colors = channels < 3 ? [all[0], all[0], all[0]] : Array(all[..<3])
+                return colors + (channels % 2 == 0 ? [all[channels - 1]] : [255])
             }
             let shown = try await RenderSamples.decoded(file)
             let most = zip(shown.pixels, expected).enumerated().map { at, pair in
@@ -186,10 +186,10 @@ struct HandmadeTIFF {
                     var bytes = file
                     bytes[at] ^= 0x81
                     bytes.withUnsafeBytes {
-                        _ = TIFFHeader(ByteReader($0))?.plain(keepsColours: false, planes: channels)
+                        _ = TIFFHeader(ByteReader($0))?.plain(keepsColors: false, planes: channels)
                     }
                     Array(file[..<at]).withUnsafeBytes {
-                        _ = TIFFHeader(ByteReader($0))?.plain(keepsColours: false, planes: channels)
+                        _ = TIFFHeader(ByteReader($0))?.plain(keepsColors: false, planes: channels)
                     }
                 }
             }

@@ -58,14 +58,14 @@ struct HandmadeAnimation {
             bytes += [3, 1] + little(loops == 0 ? 0 : loops - 1, 2) + [0]
         }
         for frame in frames {
-            let colours = Array(Set(frame.pixels.filter { $0[3] > 0 }.map { [$0[0], $0[1], $0[2]] }))
+            let colors = Array(Set(frame.pixels.filter { $0[3] > 0 }.map { [$0[0], $0[1], $0[2]] }))
             let flags = UInt8(frame.disposal.rawValue << 2 | 1)
             bytes += [0x21, 0xF9, 4, flags] + little(frame.delay / 10, 2) + [255, 0]
             bytes += [0x2C] + little(frame.x, 2) + little(frame.y, 2) + little(frame.width, 2)
             bytes += little(frame.height, 2) + [0x87]
-            bytes += (0..<256).flatMap { $0 < colours.count ? colours[$0] : [0, 0, 0] }
+            bytes += (0..<256).flatMap { $0 < colors.count ? colors[$0] : [0, 0, 0] }
             let indexes = frame.pixels.map { pixel in
-                pixel[3] == 0 ? 255 : colours.firstIndex(of: [pixel[0], pixel[1], pixel[2]])!
+                pixel[3] == 0 ? 255 : colors.firstIndex(of: [pixel[0], pixel[1], pixel[2]])!
             }
             bytes += [8] + Self.subBlocks(Self.uncompressed(indexes)) + [0]
         }

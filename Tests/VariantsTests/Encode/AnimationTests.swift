@@ -63,11 +63,11 @@ import Testing
             #expect(result.count == seen.count)
             for (frame, expected) in zip(result, seen) {
                 let png = try RenderFixture.png(
-                    Image(PixelStorage(expected.pixels), width: 26, height: 18, bands: 4).labelled("srgb"))
+                    Image(PixelStorage(expected.pixels), width: 26, height: 18, bands: 4).labeled("srgb"))
                 let large = try await RenderFixture.renderer.pixels(
                     RenderSamples.job(png, "scaled:8", quality: .balanced))
                 let distance = try #require(
-                    ColourDifference.mean(RenderOutputTests.onGrey(frame), RenderOutputTests.onGrey(large)))
+                    ColorDifference.mean(RenderOutputTests.onGray(frame), RenderOutputTests.onGray(large)))
                 #expect(distance < 3)
             }
         }
@@ -121,7 +121,7 @@ import Testing
             let variant = try await RenderFixture.renderer.render(job)
             let result = try RenderSamples.shown(variant.bytes, delays: Self.sample.frames.map(\.delay))
             for (frame, picture) in zip(result, seen) {
-                let image = try Image(PixelStorage(picture.pixels), width: 26, height: 18, bands: 4).labelled("srgb")
+                let image = try Image(PixelStorage(picture.pixels), width: 26, height: 18, bands: 4).labeled("srgb")
                 var alone = try RenderSamples.job(RenderFixture.png(image), steps, quality: .balanced)
                 (alone.masks, alone.light) = (job.masks, job.light)
                 let expected = try await RenderFixture.renderer.pixels(alone)
@@ -227,14 +227,14 @@ import Testing
     /// Frames without holes and without a transparent color.
     private static func opaque(
         _ places: [(x: Int, y: Int, width: Int, height: Int, disposal: HandmadeAnimation.Disposal)],
-        _ colour: (Int, Int) -> [UInt8]
+        _ color: (Int, Int) -> [UInt8]
     ) -> (bytes: [UInt8], composed: [PixelBuffer]) {
         let animation = HandmadeAnimation(
             width: 20, height: 18,
             frames: places.enumerated().map { index, place in
                 HandmadeAnimation.Frame(
                     x: place.x, y: place.y, width: place.width, height: place.height, delay: 50,
-                    disposal: place.disposal, pixels: (0..<place.width * place.height).map { colour(index, $0) + [255] }
+                    disposal: place.disposal, pixels: (0..<place.width * place.height).map { color(index, $0) + [255] }
                 )
             })
         var gif = animation.gif
@@ -309,7 +309,7 @@ import Testing
             at += 1
         }
         let data = at + 10 + (gif[at + 9] & 0x80 == 0 ? 0 : 3 << (Int(gif[at + 9]) & 7 + 1))
-        let index = try #require(gif.withUnsafeBytes { GIFDecoder.unusedColour(ByteReader($0), data) })
+        let index = try #require(gif.withUnsafeBytes { GIFDecoder.unusedColor(ByteReader($0), data) })
         // Named transparent, it changes nothing.
         let control: [UInt8] = [0x21, 0xF9, 4, 1, 0, 0, index, 0]
         let named = Array(gif[..<at] + control + gif[at...])

@@ -15,10 +15,10 @@ import Testing
         try RenderFixture.png(RenderFixture.image(width, height) { x, y in strokes(x, y, ink, on: white) })
     }
 
-    private static func look(_ pixels: PixelBuffer) throws -> PixelLook {
+    private static func look(_ pixels: PixelBuffer) throws -> PixelStatistics {
         let rgba = EncodablePixels(
             storage: PixelStorage(pixels.pixels), width: pixels.width, height: pixels.height, bands: 4)
-        return try PixelLook(rgba.droppingOpaqueAlpha(RenderControl()), RenderControl())
+        return try PixelStatistics(rgba.droppingOpaqueAlpha(RenderControl()), RenderControl())
     }
 
     private func render(_ original: [UInt8], _ recipe: String) async throws -> [UInt8] {
@@ -39,7 +39,7 @@ import Testing
         ], [32, 60, 150, 300])
     func `photographs do not look drawn, whatever their size`(name: String, size: Int) async throws {
         let look = try Self.look(await RenderSamples.pixels(name, "thumbnail:\(size)"))
-        #expect(look == PixelLook())
+        #expect(look == PixelStatistics())
     }
 
     @Test func `strokes look drawn, and have chroma detail if they are coloured`() async throws {
@@ -47,7 +47,7 @@ import Testing
             (Self.red, true), ([0, 0, 230], true), ([0, 0, 0], false), ([120, 128, 120], false),
         ] {
             let look = try Self.look(await RenderSamples.decoded(Self.drawing(ink)))
-            #expect(look == PixelLook(isDrawn: true, hasChromaDetail: hasDetail), "\(ink)")
+            #expect(look == PixelStatistics(isDrawn: true, hasChromaDetail: hasDetail), "\(ink)")
         }
         // Upright lines have no equal left neighbours.
         let rules = try RenderFixture.image(200, 160) { x, _ in [UInt8](repeating: UInt8(x % 40 * 6), count: 3) }
@@ -59,10 +59,10 @@ import Testing
         let crossed = try Self.look(await RenderSamples.decoded(RenderFixture.png(grid)))
         #expect(crossed.isDrawn)
         // Flat parts do not make up for many colours.
-        let colourful = try RenderFixture.image(200, 200) { x, y in
+        let colorful = try RenderFixture.image(200, 200) { x, y in
             x < 120 ? [255, 255, 255] : [UInt8(x), UInt8(y), UInt8(x * y & 255)]
         }
-        let look = try Self.look(await RenderSamples.decoded(RenderFixture.png(colourful)))
+        let look = try Self.look(await RenderSamples.decoded(RenderFixture.png(colorful)))
         #expect(!look.isDrawn)
     }
 
@@ -71,10 +71,10 @@ import Testing
             let storage = PixelStorage(byteCount: width * height * bands)
             storage.mutableBytes.update(repeating: 7)
             let pixels = EncodablePixels(storage: storage, width: width, height: height, bands: bands)
-            #expect(try !PixelLook(pixels, RenderControl()).hasChromaDetail)
+            #expect(try !PixelStatistics(pixels, RenderControl()).hasChromaDetail)
             let control = RenderControl()
             control.stop(.cancelled)
-            if bands > 2, height > 1 { #expect(throws: RenderError.self) { try PixelLook(pixels, control) } }
+            if bands > 2, height > 1 { #expect(throws: RenderError.self) { try PixelStatistics(pixels, control) } }
         }
     }
 

@@ -30,7 +30,7 @@ import Testing
         let pixels = try await RenderFixture.renderer.pixels(RenderSamples.job("dusk-2mp.jpg", "thumbnail:300x300"))
         let image = try Image(
             PixelStorage(pixels.pixels), width: pixels.width, height: pixels.height, bands: 4)
-        let opaque = try VipsCall("extract_band", ["in": .image(image), "band": 0, "n": 3]).image().labelled("srgb")
+        let opaque = try VipsCall("extract_band", ["in": .image(image), "band": 0, "n": 3]).image().labeled("srgb")
         let standard = try RenderFixture.jpeg(opaque, quality: 80)
         #expect(ours.count < standard.count)
         #expect(try await RenderSamples.decoded(ours) == RenderSamples.decoded(standard))

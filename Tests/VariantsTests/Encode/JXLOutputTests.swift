@@ -23,7 +23,7 @@ import Testing
                 #expect(AnimationTests.visible(pixels) == AnimationTests.visible(expected))
             } else {
                 let seen = try #require(
-                    ColourDifference.mean(RenderOutputTests.onGrey(pixels), RenderOutputTests.onGrey(expected)))
+                    ColorDifference.mean(RenderOutputTests.onGray(pixels), RenderOutputTests.onGray(expected)))
                 #expect(seen < 3)
             }
         }

@@ -74,16 +74,16 @@ import Testing
     }
 
     @Test func `greys become grey, unless a profile of RGB is kept`() async throws {
-        func grey(_ x: Int, _ y: Int) -> [UInt8] { [UInt8](repeating: UInt8((x * y + x) % 200), count: 3) }
-        let (opaque, pixels) = try encode(60, 40, bands: 3) { grey($0, $1) }
+        func gray(_ x: Int, _ y: Int) -> [UInt8] { [UInt8](repeating: UInt8((x * y + x) % 200), count: 3) }
+        let (opaque, pixels) = try encode(60, 40, bands: 3) { gray($0, $1) }
         #expect(kind(opaque) == [0, 8])
         try await check(opaque, pixels)
-        let (soft, softPixels) = try encode(60, 40, bands: 4) { grey($0, $1) + [UInt8($1 * 6 + 1)] }
+        let (soft, softPixels) = try encode(60, 40, bands: 4) { gray($0, $1) + [UInt8($1 * 6 + 1)] }
         #expect(kind(soft) == [4, 8])
         try await check(soft, softPixels)
         let kept = KeptBlobs(profile: [UInt8](repeating: 1, count: 200))
-        #expect(kind(try encode(60, 40, bands: 3, kept: kept) { grey($0, $1) }.png) == [3, 8])
-        #expect(kind(try encode(60, 40, bands: 4, kept: kept) { grey($0, $1) + [UInt8($1 * 6 + 1)] }.png) == [6, 8])
+        #expect(kind(try encode(60, 40, bands: 3, kept: kept) { gray($0, $1) }.png) == [3, 8])
+        #expect(kind(try encode(60, 40, bands: 4, kept: kept) { gray($0, $1) + [UInt8($1 * 6 + 1)] }.png) == [6, 8])
     }
 
     @Test func `many colours stay RGB or RGBA, filtered, and smaller than unfiltered`() async throws {

@@ -30,8 +30,8 @@ extension VariantsFuzzTests {
             else { return "a position of \(latitude ?? 0), \(longitude ?? 0)" }
             bytes.withUnsafeBytes { buffer in
                 let file = ByteReader(buffer)
-                let colour = PNGDecoder.colour(file, hasProfile: false)
-                _ = colour?.profile(isGrey: false)
+                let color = PNGDecoder.color(file, hasProfile: false)
+                _ = color?.profile(isGray: false)
                 _ = (HEIFHeader.file(file), HEIFHeader.file(file, with: .alpha), HEIFHeader.Alpha(file)?.canBeEnlarged)
                 _ = (ICCProfile.intent(file, for: "RGB "), HEIFHeader.Matrix(file)?.unmixed(file))
             }

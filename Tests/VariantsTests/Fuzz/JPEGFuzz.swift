@@ -15,7 +15,7 @@ extension VariantsFuzzTests {
                     + HandmadeImages.segment(0xE2, HandmadeImages.ascii("ICC_PROFILE\0") + [1, 1, 9, 9, 9])),
         ] + unended, limit: 16_384
     ) { bytes in
-        if bytes.suffix(2) == [0xFF, 0xD9], bytes.withUnsafeBytes({ UnendedJPEG.ending(ByteReader($0)) }) != nil {
+        if bytes.suffix(2) == [0xFF, 0xD9], bytes.withUnsafeBytes({ UnterminatedJPEG.ending(ByteReader($0)) }) != nil {
             return "an ending for a file that has one"
         }
         guard bytes.starts(with: [0xFF, 0xD8, 0xFF]), let header = try? ImageHeader.probe(bytes) else { return nil }

@@ -4,7 +4,7 @@
 enum SmallPictures {
     /// Pictures by format; formats that this libvips has no encoder for are left out.
     static func byFormat() throws -> [(format: String, pictures: [[UInt8]])] {
-        let colour = try RenderFixture.gradientImage(61, 43)
+        let color = try RenderFixture.gradientImage(61, 43)
         let alpha = try RenderFixture.image(37, 29, bands: 4) { x, y in
             RenderFixture.gradient(x, y, 37, 29) + [UInt8((x * 7) & 0xFF)]
         }
@@ -25,21 +25,21 @@ enum SmallPictures {
             (
                 "jpeg",
                 [
-                    try saved("jpegsave_buffer", colour), try saved("jpegsave_buffer", colour, ("interlace", true)),
+                    try saved("jpegsave_buffer", color), try saved("jpegsave_buffer", color, ("interlace", true)),
                     try HostileFiles.jpeg(exif),
                 ]
             ),
             (
                 "png",
                 [
-                    try saved("pngsave_buffer", colour), try saved("pngsave_buffer", alpha, ("interlace", true)),
+                    try saved("pngsave_buffer", color), try saved("pngsave_buffer", alpha, ("interlace", true)),
                     try saved("pngsave_buffer", alpha, ("palette", true)),
                 ]
             ),
             (
                 "webp",
                 [
-                    try saved("webpsave_buffer", colour), try saved("webpsave_buffer", alpha),
+                    try saved("webpsave_buffer", color), try saved("webpsave_buffer", alpha),
                     try saved("webpsave_buffer", alpha, ("lossless", true)), try animation.webp(),
                 ]
             ),
@@ -47,12 +47,12 @@ enum SmallPictures {
             (
                 "tiff",
                 [
-                    try saved("tiffsave_buffer", colour), try saved("tiffsave_buffer", alpha, ("compression", "lzw")),
-                    try saved("tiffsave_buffer", colour, ("compression", "jpeg")),
+                    try saved("tiffsave_buffer", color), try saved("tiffsave_buffer", alpha, ("compression", "lzw")),
+                    try saved("tiffsave_buffer", color, ("compression", "jpeg")),
                 ]
             ),
         ]
-        let bitmaps = [HandmadeBMP(bits: 8, palette: BMPTests.grey), HandmadeBMP(bits: 32)]
+        let bitmaps = [HandmadeBMP(bits: 8, palette: BMPTests.gray), HandmadeBMP(bits: 32)]
         all.append(("bmp", bitmaps.map(\.file) + BMPTests.examples.suffix(2).map(\.bytes)))
         let icons = [[bitmaps[1].bitmap(isIcon: true)], [try saved("pngsave_buffer", alpha)]]
         all.append(("ico", icons.map { HandmadeBMP.icon($0) }))
@@ -60,14 +60,14 @@ enum SmallPictures {
         all.append(
             ("svg", [SVGTests.svg("viewBox='0 0 40 30'", shapes), SVGTests.svg("width='9'", "<!-- a -->" + shapes)]))
         if VipsLibrary.has("heifsave_buffer") {
-            all.append(("avif", [try saved("heifsave_buffer", colour, ("compression", "av1"))]))
+            all.append(("avif", [try saved("heifsave_buffer", color, ("compression", "av1"))]))
         }
         if VipsLibrary.has("jxlsave_buffer") {
             all.append(
                 (
                     "jxl",
                     [
-                        try saved("jxlsave_buffer", colour), try saved("jxlsave_buffer", alpha),
+                        try saved("jxlsave_buffer", color), try saved("jxlsave_buffer", alpha),
                         try saved("jxlsave_buffer", alpha, ("lossless", true)),
                     ]
                 ))

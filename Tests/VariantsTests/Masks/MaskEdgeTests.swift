@@ -60,11 +60,11 @@ import Testing
 
     @Test(arguments: ["circle", "rounded-mask:50pct", "rounded-mask:12", "mask:star", "rotate:20"], [255, 0])
     func `a JPEG has no fringe of another colour around a mask`(step: String, ground: Int) async throws {
-        let colour = ground == 255 ? "ffffff" : "000000"
+        let color = ground == 255 ? "ffffff" : "000000"
         // A picture of the background's own colour must show no edge at all, whatever lies under the mask.
         let same = StepFixture.picture(61, 61) { _, _ in [UInt8(ground), UInt8(ground), UInt8(ground)] }
         let star = try ProbeSampleTests.read("masks/star.png")
-        for recipe in ["\(step),background:\(colour),jpeg:100", "\(step),jpeg:100"]
+        for recipe in ["\(step),background:\(color),jpeg:100", "\(step),jpeg:100"]
         where !recipe.hasPrefix("\(step),jpeg") || ground == 255 {
             var job = try StepFixture.job(same, recipe)
             job.masks = ["star": star]
@@ -72,9 +72,9 @@ import Testing
             #expect(flat.values.allSatisfy { abs($0[0] - Double(ground)) <= 2 }, "\(recipe)")
         }
         // Another colour lies between the two by its alpha, never beyond either.
-        let grey = StepFixture.picture(61, 61) { _, _ in [128, 128, 128] }
-        let masked = try await StepFixture.render(grey, step, masks: ["star": star])
-        let flat = try await StepFixture.render(grey, "\(step),background:\(colour)", masks: ["star": star])
+        let gray = StepFixture.picture(61, 61) { _, _ in [128, 128, 128] }
+        let masked = try await StepFixture.render(gray, step, masks: ["star": star])
+        let flat = try await StepFixture.render(gray, "\(step),background:\(color)", masks: ["star": star])
         for (before, after) in zip(masked.values, flat.values) {
             let share = before[3] / 255
             #expect(after[3] == 255)

@@ -28,9 +28,9 @@ enum StepFixture {
             return UInt8(truncatingIfNeeded: state >> 24)
         }
         return picture(width, height) { _, _ in
-            let colour = [next(), next(), next()]
+            let color = [next(), next(), next()]
             let chance = next()
-            return colour + [alpha ? (chance < 85 ? 0 : chance) : 255]
+            return color + [alpha ? (chance < 85 ? 0 : chance) : 255]
         }
     }
 

@@ -10,7 +10,7 @@ struct EnlargingTests {
     ) throws -> [UInt8] {
         try VipsLibrary.load()
         let image = try Image(PixelStorage(pixels), width: size.width, height: size.height, bands: bands)
-            .labelled("srgb")
+            .labeled("srgb")
         return try Resize.resize(image, to: target, linear: linear).computed(RenderControl())
             .array
     }

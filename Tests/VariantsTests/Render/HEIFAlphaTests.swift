@@ -8,7 +8,7 @@ import Testing
     /// The file with properties of its colours or its alpha added or replaced, and perhaps marked as premultiplied; the old `meta`
     /// becomes `free`.
     static func rewritten(
-        _ file: [UInt8], colour: [(String, [UInt8])] = [], alpha: [(String, [UInt8])] = [],
+        _ file: [UInt8], color: [(String, [UInt8])] = [], alpha: [(String, [UInt8])] = [],
         isPremultiplied: Bool = false
     ) throws -> [UInt8] {
         let big = HandmadeImages.big
@@ -29,7 +29,7 @@ import Testing
             let auxiliary = references.flatMap { children($0.part(4)).first { $0.type == "auxl" }?.data.uint16(0) }
             var table = big(0, 4) + big(HEIFHeader.associations(properties).count, 4)
             for (item, indexes) in HEIFHeader.associations(properties) {
-                let added = item == primary ? colour : item == auxiliary ? alpha : []
+                let added = item == primary ? color : item == auxiliary ? alpha : []
                 let all = children(try child("ipco", properties))
                 let indexes = indexes.filter { index in !added.contains { $0.0 == all[(index & 0x7FFF) - 1].type } }
                 table += big(item, 2) + [UInt8(indexes.count + added.count)]
@@ -76,9 +76,9 @@ import Testing
         for at in stride(from: 0, to: pixels.pixels.count, by: 4) {
             let isOpaque = pixels.pixels[at + 3] > 128
             opaque += isOpaque ? 1 : 0
-            let colours = pixels.pixels[at] > 128 && pixels.pixels[at + 2] > 128
+            let colors = pixels.pixels[at] > 128 && pixels.pixels[at + 2] > 128
             // Colors are lost in transparent areas, unless they are not premultiplied.
-            wrong += colours == isOpaque ? 0 : 1
+            wrong += colors == isOpaque ? 0 : 1
         }
         return (wrong, opaque)
     }
@@ -98,7 +98,7 @@ import Testing
         ]
         for list in transformations {
             for alpha in [[], list, [("irot", [2] as [UInt8])]] {
-                let changed = try Self.rewritten(file, colour: list, alpha: alpha)
+                let changed = try Self.rewritten(file, color: list, alpha: alpha)
                 for recipe in ["", "thumbnail:24x24"] {
                     let pixels = try await RenderFixture.renderer.pixels(RenderSamples.job(changed, recipe))
                     let (wrong, opaque) = Self.count(pixels)
@@ -114,7 +114,7 @@ import Testing
     }
 
     @Test func `a quarter turn is counter-clockwise (ISO/IEC 23008-12 §6.5.10), alpha included`() async throws {
-        let file = try Self.rewritten(Self.saved(Self.picture(), "av1"), colour: [("irot", [1])])
+        let file = try Self.rewritten(Self.saved(Self.picture(), "av1"), color: [("irot", [1])])
         let pixels = try await RenderFixture.renderer.pixels(RenderSamples.job(file, ""))
         #expect(pixels.width == 32 && pixels.height == 48)
         // The top left corner goes to the bottom left.
@@ -125,8 +125,8 @@ import Testing
 
     @Test func `a file that needs no help goes to the decoder as it is`() throws {
         let file = try Self.saved(Self.picture(), "av1")
-        let turned = try Self.rewritten(file, colour: [("irot", [1])])
-        let both = try Self.rewritten(file, colour: [("irot", [1])], alpha: [("irot", [1])])
+        let turned = try Self.rewritten(file, color: [("irot", [1])])
+        let both = try Self.rewritten(file, color: [("irot", [1])], alpha: [("irot", [1])])
         func aligned(_ file: [UInt8]) -> [UInt8]? {
             file.withUnsafeBytes { HEIFHeader.file(ByteReader($0)) }
         }
@@ -174,13 +174,13 @@ import Testing
     @Test func `alpha smaller than the colours is enlarged, and turned with them`() async throws {
         let file = try Self.withSmallAlpha()
         for list in [[], [("irot", [1] as [UInt8])], [("imir", [1])]] {
-            let changed = try Self.rewritten(file, colour: list)
+            let changed = try Self.rewritten(file, color: list)
             let pixels = try await RenderFixture.renderer.pixels(RenderSamples.job(changed, ""))
             let (wrong, opaque) = Self.count(pixels)
             #expect(wrong * 15 < 48 * 32 && opaque * 5 > 48 * 32, "\(list): \(wrong), \(opaque)")
         }
         for list in [[Self.corner], [("ispe", [0, 0, 0, 0, 0, 0, 0, 20, 0, 0, 0, 16] as [UInt8])]] {
-            let job = try RenderSamples.job(Self.rewritten(file, colour: list), "")
+            let job = try RenderSamples.job(Self.rewritten(file, color: list), "")
             await #expect {
                 try await RenderFixture.renderer.pixels(job)
             } throws: { error in
@@ -191,21 +191,21 @@ import Testing
 
     @Test(arguments: ["av1", "hevc"])
     func `colours multiplied by alpha are divided by it (ISO/IEC 23000-22 §7.3.5.2)`(compression: String) async throws {
-        let colour = [230.0, 120, 40]
+        let color = [230.0, 120, 40]
         let image = try RenderFixture.image(64, 32, bands: 4) { x, _ in
             let alpha = Double(x * 4)
-            return colour.map { UInt8(($0 * alpha / 255).rounded()) } + [UInt8(alpha)]
+            return color.map { UInt8(($0 * alpha / 255).rounded()) } + [UInt8(alpha)]
         }
         let plain = try Self.saved(image, compression)
         for list in [[], [("irot", [2] as [UInt8])]] {
-            let file = try Self.rewritten(plain, colour: list, isPremultiplied: true)
+            let file = try Self.rewritten(plain, color: list, isPremultiplied: true)
             for recipe in ["", "thumbnail:32x16"] {
                 let pixels = try await RenderFixture.renderer.pixels(RenderSamples.job(file, recipe))
                 for column in [3, 5, 7] {
                     let x = (list.isEmpty ? column : 8 - column) * pixels.width / 8
                     let at = (pixels.height / 2 * pixels.width + x) * 4
                     let found = pixels.pixels[at..<at + 4].map(Int.init)
-                    #expect(ColourTests.isNear(Array(found.prefix(3)), [230, 120, 40], 6), "\(recipe) \(x): \(found)")
+                    #expect(ColorTests.isNear(Array(found.prefix(3)), [230, 120, 40], 6), "\(recipe) \(x): \(found)")
                     #expect(abs(found[3] - column * 32) < 8, "\(recipe) \(x): \(found)")
                 }
             }

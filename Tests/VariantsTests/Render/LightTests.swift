@@ -21,7 +21,7 @@ import Testing
     }
 
     /// The value of lines shrunk to a flat gray if `linear` of their light follows the sRGB curve.
-    static func grey(_ linear: Double) -> Int {
+    static func gray(_ linear: Double) -> Int {
         let light = 7.0 / 8 * LinearLightReference.light(1, linear)
         return Int((255 * LinearLightReference.stored(light, linear)).rounded())
     }
@@ -38,11 +38,11 @@ import Testing
 
     @Test(arguments: ["thumbnail:64", "scaled:0.125"])
     func `drawings are shrunk nearly as stored, photographs nearly as light`(step: String) async throws {
-        #expect(Self.grey(0) == 223 && Self.grey(1) == 240)
+        #expect(Self.gray(0) == 223 && Self.gray(1) == 240)
         let drawn = try await Self.found(Self.lines(), height: 64, step)
-        #expect(abs(drawn - Self.grey(0.125)) <= 1, "\(drawn)")
+        #expect(abs(drawn - Self.gray(0.125)) <= 1, "\(drawn)")
         let noisy = try await Self.found(Self.noisyLines(), height: 128, step)
-        #expect(abs(noisy - Self.grey(0.9375)) <= 1, "\(noisy)")
+        #expect(abs(noisy - Self.gray(0.9375)) <= 1, "\(noisy)")
     }
 
     /// These lines above squares of two pixels in many colors, or above faint noise: about five bits a pixel.
@@ -57,8 +57,8 @@ import Testing
                         ? [UInt8](repeating: 100, count: 3)
                         : (0..<3).map { _ in UInt8.random(in: 96..<128, using: &random) }
                 }
-                let colour = squares[(y - 64) / 2 * 256 + x / 2]
-                return [UInt8(colour >> 16), UInt8(colour >> 8 & 255), UInt8(colour & 255)]
+                let color = squares[(y - 64) / 2 * 256 + x / 2]
+                return [UInt8(color >> 16), UInt8(color >> 8 & 255), UInt8(color & 255)]
             })
         let bits = Double(8 * bytes.count) / (512 * 192)
         try #require(bits > 4 && bits < 8, "\(bits) bits a pixel")
@@ -69,7 +69,7 @@ import Testing
         for (isDrawn, linear) in [(true, 0.125), (false, 0.9375)] {
             let bytes = try Self.undecided(isDrawn: isDrawn)
             let found = try await Self.found(bytes, height: 192, "thumbnail:64")
-            #expect(abs(found - Self.grey(linear)) <= 1, "\(isDrawn): \(found)")
+            #expect(abs(found - Self.gray(linear)) <= 1, "\(isDrawn): \(found)")
             // Renders that share a decode come to the same result.
             let jobs = try ["thumbnail:64", "thumbnail:32"].map {
                 RenderFixture.job(bytes, .png, 512, 192, try Recipe($0 + ",png"))
@@ -78,7 +78,7 @@ import Testing
             for (job, alone) in zip(SharedDecodeTests.sharing(jobs, named: "drawing"), jobs) {
                 let together = try SharedDecodeTests.render(job, pictures)
                 let apart = try #require(
-                    ColourDifference.mean(
+                    ColorDifference.mean(
                         try await RenderSamples.decoded(together.bytes),
                         try await RenderSamples.decoded(SharedDecodeTests.render(alone).bytes)))
                 // The other light is 17 off in a third of the picture.
@@ -104,7 +104,7 @@ import Testing
             (":light=auto", .linear, 0.125),
         ] {
             let found = try await Self.found(lines, height: 64, step + option, light: setting)
-            #expect(abs(found - Self.grey(linear)) <= 1, "\(option) with \(setting): \(found)")
+            #expect(abs(found - Self.gray(linear)) <= 1, "\(option) with \(setting): \(found)")
         }
     }
 
@@ -118,7 +118,7 @@ import Testing
             let job = RenderFixture.job(lines, .png, 512, 64, try Recipe(""), output)
             let bytes = try await RenderFixture.renderer.render(job).bytes
             let found = try await Self.found(bytes, height: 64, "thumbnail:64:resample=best", format: format)
-            #expect(abs(found - Self.grey(linear)) <= 2, "\(format), lossless \(isLossless): \(found)")
+            #expect(abs(found - Self.gray(linear)) <= 2, "\(format), lossless \(isLossless): \(found)")
         }
     }
 
@@ -132,7 +132,7 @@ import Testing
             let alone = try SharedDecodeTests.render(single)
             #expect(together.width == alone.width && together.height == alone.height)
             let apart = try #require(
-                ColourDifference.mean(
+                ColorDifference.mean(
                     try await RenderSamples.decoded(together.bytes), try await RenderSamples.decoded(alone.bytes)))
             #expect(apart <= 0.6, "\(job.recipe): \(apart)")
         }

@@ -60,10 +60,10 @@ enum LinearLightReference {
         let factor = Double(from) / Double(to)
         let stretch = max(1, factor)
         return (0..<to).map { index in
-            let centre = (Double(index) + 0.5) * factor - 0.5
-            let first = Int((centre - 3 * stretch).rounded(.up))
-            let last = Int((centre + 3 * stretch).rounded(.down))
-            let weights = (first...last).map { at in (at, lanczos((Double(at) - centre) / stretch)) }
+            let center = (Double(index) + 0.5) * factor - 0.5
+            let first = Int((center - 3 * stretch).rounded(.up))
+            let last = Int((center + 3 * stretch).rounded(.down))
+            let weights = (first...last).map { at in (at, lanczos((Double(at) - center) / stretch)) }
             let sum = weights.reduce(0) { $0 + $1.1 }
             return weights.map { (max(0, min(from - 1, $0.0)), $0.1 / sum) }
         }

@@ -47,7 +47,7 @@ import Testing
     static func file(_ container: String, _ orientation: Int) throws -> [UInt8] {
         let image = try stored(orientation)
         let kept = KeptBlobs(exif: HandmadeImages.exif(orientation))
-        let plain = try ColourTests.saved(image, container)
+        let plain = try ColorTests.saved(image, container)
         switch container {
         case "jpeg": return kept.inserted(intoJPEG: plain)
         case "png": return kept.inserted(intoPNG: plain)
@@ -83,7 +83,7 @@ import Testing
     /// An AVIF with a transforming property: the box of a profile is overwritten by it and a `free` box.
     static func avif(_ image: Image, _ type: String, _ value: UInt8) throws -> [UInt8] {
         let profile = [UInt8](repeating: 0xAB, count: 16)
-        var file = try ColourTests.saved(image, "avif", profile)
+        var file = try ColorTests.saved(image, "avif", profile)
         let old = HandmadeImages.box("colr", HandmadeImages.ascii("prof") + profile)
         let new =
             HandmadeImages.box(type, [value])

@@ -56,16 +56,16 @@ import Testing
                     ([255, 0, 0], [0, 255, 0]), ([0, 255, 0], [255, 0, 0]), ([255, 0, 255], [0, 255, 255]),
                     ([255, 255, 255], [255, 255, 255]),
                 ] {
-                    let file = try ColourTests.saved(ColourTests.patch(pixel), container, profile)
+                    let file = try ColorTests.saved(ColorTests.patch(pixel), container, profile)
                     for recipe in ["", "thumbnail:8x8"] {
-                        let found = try await ColourTests.colour(file, recipe)
+                        let found = try await ColorTests.color(file, recipe)
                         #expect(
-                            ColourTests.isNear(
+                            ColorTests.isNear(
                                 found, expected + [255], container == "jpeg" || container == "avif" ? 12 : 8),
                             "\(kind) \(tags) \(pixel): \(found), not \(expected)")
                     }
-                    let kept = try await ColourTests.colour(file, "profile:keep")
-                    #expect(ColourTests.isNear(kept, pixel, 2), "\(pixel) kept: \(kept)")
+                    let kept = try await ColorTests.color(file, "profile:keep")
+                    #expect(ColorTests.isNear(kept, pixel, 2), "\(pixel) kept: \(kept)")
                 }
             }
         }
@@ -74,20 +74,20 @@ import Testing
     @Test(arguments: [false, true]) func `so is one of sixteen bits with alpha`(hasAlpha: Bool) async throws {
         let profile = Self.profile("RGB ", tags: ["A2B0"], kind: "mntr") { [$0[1], $0[0], $0[2]] }
         let pixel = [65535, 0, 0] + (hasAlpha ? [0x8080] : [])
-        let file = try ColourTests.saved(
-            ColourTests.patch(pixel, wide: true, interpretation: "rgb16"), "png", profile)
-        let found = try await ColourTests.colour(file)
-        #expect(ColourTests.isNear(found, [0, 255, 0, hasAlpha ? 128 : 255], 8), "\(found)")
+        let file = try ColorTests.saved(
+            ColorTests.patch(pixel, wide: true, interpretation: "rgb16"), "png", profile)
+        let found = try await ColorTests.color(file)
+        #expect(ColorTests.isNear(found, [0, 255, 0, hasAlpha ? 128 : 255], 8), "\(found)")
     }
 
     @Test func `so are tables of grey and of inks`() async throws {
         for tags in Self.tags {
-            let grey = Self.profile("GRAY", tags: tags, kind: "mntr") { [1 - $0[0], 1 - $0[0], 1 - $0[0]] }
+            let gray = Self.profile("GRAY", tags: tags, kind: "mntr") { [1 - $0[0], 1 - $0[0], 1 - $0[0]] }
             for (value, expected) in [(0, 255), (255, 0)] {
-                let file = try ColourTests.saved(ColourTests.patch([value], interpretation: "b-w"), "png", grey)
-                let found = try await ColourTests.colour(file)
+                let file = try ColorTests.saved(ColorTests.patch([value], interpretation: "b-w"), "png", gray)
+                let found = try await ColorTests.color(file)
                 #expect(
-                    ColourTests.isNear(found, [expected, expected, expected, 255], 8), "\(tags) \(value): \(found)")
+                    ColorTests.isNear(found, [expected, expected, expected, 255], 8), "\(tags) \(value): \(found)")
             }
             // Cyan and magenta change places, and black shows as nothing.
             let inks = Self.profile("CMYK", tags: tags, kind: "prtr") { [1 - $0[1], 1 - $0[0], 1 - $0[2]] }
@@ -95,9 +95,9 @@ import Testing
                 ([255, 0, 0, 0], [255, 0, 255]), ([0, 255, 0, 0], [0, 255, 255]), ([0, 0, 255, 255], [255, 255, 0]),
             ] {
                 for container in ["jpeg", "tiff"] {
-                    let file = try ColourTests.saved(ColourTests.patch(ink, interpretation: "cmyk"), container, inks)
-                    let found = try await ColourTests.colour(file)
-                    #expect(ColourTests.isNear(found, expected + [255], 8), "\(tags) \(ink): \(found), not \(expected)")
+                    let file = try ColorTests.saved(ColorTests.patch(ink, interpretation: "cmyk"), container, inks)
+                    let found = try await ColorTests.color(file)
+                    #expect(ColorTests.isNear(found, expected + [255], 8), "\(tags) \(ink): \(found), not \(expected)")
                 }
             }
         }

@@ -9,7 +9,7 @@ struct ReductionTests {
     ) throws -> [UInt8] {
         try VipsLibrary.load()
         let image = try Image(PixelStorage(pixels), width: width, height: height, bands: bands)
-            .labelled(bands < 3 ? "b-w" : "srgb")
+            .labeled(bands < 3 ? "b-w" : "srgb")
         try #require(Reduction.accepts(image, target))
         let control = RenderControl()
         return try Reduction.resize(image, to: target, lights: [linear], control).computed(control).array
@@ -83,7 +83,7 @@ struct ReductionTests {
 
     @Test func `what would grow is not taken`() throws {
         try VipsLibrary.load()
-        let bytes = try Image(PixelStorage(noise(300)), width: 10, height: 10, bands: 3).labelled("srgb")
+        let bytes = try Image(PixelStorage(noise(300)), width: 10, height: 10, bands: 3).labeled("srgb")
         #expect(Reduction.accepts(bytes, PixelSize(width: 10, height: 10)))
         #expect(!Reduction.accepts(bytes, PixelSize(width: 11, height: 10)))
         #expect(!Reduction.accepts(bytes, PixelSize(width: 10, height: 11)))
@@ -98,7 +98,7 @@ struct ReductionTests {
         for bytes in [edges, noise(61 * 47 * bands)] {
             let words = bytes.map { UInt16($0) * 257 }.withUnsafeBytes { [UInt8]($0) }
             let wide = try Image(PixelStorage(words), width: 61, height: 47, bands: bands, format: 2)
-                .labelled(bands < 3 ? "grey16" : "rgb16")
+                .labeled(bands < 3 ? "grey16" : "rgb16")
             try #require(Reduction.accepts(wide, target))
             let control = RenderControl()
             let result = try Reduction.resize(wide, to: target, lights: [linear], control).computed(control).array
@@ -109,7 +109,7 @@ struct ReductionTests {
 
     @Test func `a render that was stopped does not go on`() throws {
         try VipsLibrary.load()
-        let image = try Image(PixelStorage(noise(300 * 200 * 3)), width: 300, height: 200, bands: 3).labelled("srgb")
+        let image = try Image(PixelStorage(noise(300 * 200 * 3)), width: 300, height: 200, bands: 3).labeled("srgb")
         let control = RenderControl()
         control.stop(.cancelled)
         let error = #expect(throws: RenderError.self) {
@@ -126,7 +126,7 @@ struct ReductionTests {
         // With the width of the averages, so that the resampler only rounds.
         let size = Reduction.boxed(PixelSize(width: width, height: height), box)
         let image = try Image(PixelStorage(bytes), width: width, height: height, bands: bands)
-            .labelled(bands < 3 ? "b-w" : "srgb")
+            .labeled(bands < 3 ? "b-w" : "srgb")
         let whole = Reduction.Extent(width: Double(size.width * box), height: Double(size.height * box))
         let part = Reduction.Part(image, whole, box: box, to: size, linear: 1)
         let result = try Reduction.pixels(of: image, [part], RenderControl())[0].array
@@ -153,7 +153,7 @@ struct ReductionTests {
     func `rows with gaps between them are read as those without`(box: Int) throws {
         try VipsLibrary.load()
         let bytes = noise(80 * 50 * 3)
-        let whole = try Image(PixelStorage(bytes), width: 80, height: 50, bands: 3).labelled("srgb")
+        let whole = try Image(PixelStorage(bytes), width: 80, height: 50, bands: 3).labeled("srgb")
         let area = try whole.area(PixelRectangle(x: 7, y: 3, width: 61, height: 41))
         let control = RenderControl()
         var gaps = false
@@ -163,7 +163,7 @@ struct ReductionTests {
         var expected: [UInt8] = []
         for y in 3..<44 { expected += bytes[((y * 80 + 7) * 3)..<((y * 80 + 68) * 3)] }
         #expect(copied.array == expected)
-        let dense = try Image(copied, width: 61, height: 41, bands: 3).labelled("srgb")
+        let dense = try Image(copied, width: 61, height: 41, bands: 3).labeled("srgb")
         let squares = Reduction.Extent(width: Double(61 / box * box), height: Double(41 / box * box))
         let part = Reduction.Part(area, squares, box: box, to: PixelSize(width: 9, height: 8), linear: 1)
         let reduced = try Reduction.pixels(of: area, [part], control)[0].array
@@ -179,7 +179,7 @@ struct ReductionTests {
             let value: UInt8 = index % 64 / 2 % 2 == 0 && index / 64 % 2 == 0 ? 101 : 100
             return [value, value, value]
         }
-        let image = try Image(PixelStorage(bytes), width: 64, height: 64, bands: 3).labelled("srgb")
+        let image = try Image(PixelStorage(bytes), width: 64, height: 64, bands: 3).labeled("srgb")
         let parts = [2, 4, 8].map { box in
             Reduction.Part(image, box: box, to: PixelSize(width: 8, height: 8), linear: 1)
         }

@@ -14,7 +14,7 @@ import Testing
     func `the colour difference agrees with the published pairs`(
         l1: Double, a1: Double, b1: Double, l2: Double, a2: Double, b2: Double, expected: Double
     ) {
-        let found = ColourDifference.deltaE(.init(l: l1, a: a1, b: b1), .init(l: l2, a: a2, b: b2))
+        let found = ColorDifference.deltaE(.init(l: l1, a: a1, b: b1), .init(l: l2, a: a2, b: b2))
         #expect(abs(found - expected) < 0.0001)
     }
 
@@ -28,7 +28,7 @@ import Testing
         let ours = try await RenderSamples.pixels(name, "thumbnail:300x300")
         let theirs = try await RenderSamples.output(
             of: "vipsthumbnail", RenderSamples.path(name), "-s", "300x300>", "-o", "OUT[strip]")
-        let difference = try #require(ColourDifference.mean(ours, theirs), "sizes differ")
+        let difference = try #require(ColorDifference.mean(ours, theirs), "sizes differ")
         #expect(difference <= 1)
     }
 
@@ -37,8 +37,8 @@ import Testing
         let ours = try await RenderSamples.pixels(name, "thumbnail:100x100:light=linear")
         let theirs = try await RenderSamples.output(
             of: "vipsthumbnail", RenderSamples.path(name), "-s", "100x100>", "--linear", "-o", "OUT[strip]")
-        #expect(try #require(ColourDifference.mean(ours, theirs)) <= 1)
-        #expect(ColourDifference.alpha(ours, theirs).mean <= 1)
+        #expect(try #require(ColorDifference.mean(ours, theirs)) <= 1)
+        #expect(ColorDifference.alpha(ours, theirs).mean <= 1)
     }
 
     @Test(.enabled(if: RenderSamples.hasCommands), arguments: ["wide-gamut-p3.jpg", "wide-gamut-adobe.jpg"])
@@ -46,17 +46,17 @@ import Testing
         let ours = try await RenderSamples.pixels(name, "")
         let theirs = try await RenderSamples.output(
             of: "vips", "icc_transform", RenderSamples.path(name), "OUT[strip]", "srgb", "--embedded")
-        #expect(try #require(ColourDifference.mean(ours, theirs)) <= 0.5)
+        #expect(try #require(ColorDifference.mean(ours, theirs)) <= 0.5)
         // The profile does change the colours.
         let unconverted = try await RenderSamples.pixels(name, "profile:keep")
-        #expect(try #require(ColourDifference.mean(unconverted, theirs)) > 0.5)
+        #expect(try #require(ColorDifference.mean(unconverted, theirs)) > 0.5)
         // Converting after resizing gives nearly what converting before gives.
         for quality in RenderQuality.allCases {
             let small = try await RenderSamples.pixels(name, "thumbnail:150x150", quality: quality)
             let reference = try await RenderSamples.output(
                 of: "vipsthumbnail", RenderSamples.path(name), "-s", "150x150", "--export-profile", "srgb", "-o",
                 "OUT[strip]")
-            #expect(try #require(ColourDifference.mean(small, reference)) <= 2)
+            #expect(try #require(ColorDifference.mean(small, reference)) <= 2)
         }
     }
 
@@ -66,10 +66,10 @@ import Testing
         let theirs = try await RenderSamples.output(
             of: "vips", "icc_transform", RenderSamples.path(name), "OUT[strip]", "srgb", "--embedded",
             "--input-profile", "cmyk")
-        #expect(try #require(ColourDifference.mean(ours, theirs)) <= 0.5)
+        #expect(try #require(ColorDifference.mean(ours, theirs)) <= 0.5)
         let small = try await RenderSamples.pixels(name, "thumbnail:200x200", quality: .balanced)
         let reference = LinearLightReference.resized(theirs, width: 200, height: 150)
-        #expect(try #require(ColourDifference.mean(small, reference)) <= 1)
+        #expect(try #require(ColorDifference.mean(small, reference)) <= 1)
     }
 
     @Test(arguments: [
@@ -82,7 +82,7 @@ import Testing
         let source = try await RenderSamples.pixels(name, "")
         let ours = try await RenderSamples.pixels(name, "thumbnail:60x60", quality: quality)
         let reference = LinearLightReference.resized(source, width: ours.width, height: ours.height)
-        #expect(try #require(ColourDifference.mean(ours, reference)) <= 0.8)
+        #expect(try #require(ColorDifference.mean(ours, reference)) <= 0.8)
     }
 
     @Test func `linear light keeps the mean brightness of a fine pattern`() async throws {
@@ -102,7 +102,7 @@ import Testing
         for quality in RenderQuality.allCases {
             let small = try await RenderSamples.pixels("sky-16bit.png", "thumbnail:75x50", quality: quality)
             let reference = LinearLightReference.resized(whole, width: 75, height: 50)
-            #expect(try #require(ColourDifference.mean(small, reference)) <= 1)
+            #expect(try #require(ColorDifference.mean(small, reference)) <= 1)
             #expect(small.pixels.allSatisfy { $0 > 0 } == reference.pixels.allSatisfy { $0 > 0 })
         }
     }

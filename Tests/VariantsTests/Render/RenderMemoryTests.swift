@@ -22,8 +22,8 @@ import Testing
         return [0xFF, 0xD8] + frame + scan + [0xFF, 0xD9]
     }
 
-    private static func png(_ width: Int, _ height: Int, depth: UInt8 = 8, colour: UInt8, interlace: UInt8) -> [UInt8] {
-        var bytes = Make.png(width: width, height: height, colour: colour)
+    private static func png(_ width: Int, _ height: Int, depth: UInt8 = 8, color: UInt8, interlace: UInt8) -> [UInt8] {
+        var bytes = Make.png(width: width, height: height, color: color)
         (bytes[24], bytes[28]) = (depth, interlace)
         return bytes
     }
@@ -32,9 +32,9 @@ import Testing
         Kind(name: "JPEG", held: 0) { jpeg($0, $1, marker: 0xC0, first: [1, 2, 3]) },
         Kind(name: "progressive JPEG", held: 3) { jpeg($0, $1, marker: 0xC2, first: [1, 2, 3]) },
         Kind(name: "JPEG with a scan for each component", held: 3) { jpeg($0, $1, marker: 0xC0, first: [1]) },
-        Kind(name: "PNG", held: 0) { png($0, $1, colour: 2, interlace: 0) },
-        Kind(name: "interlaced PNG", held: 4) { png($0, $1, colour: 2, interlace: 1) },
-        Kind(name: "interlaced PNG of 16 bits", held: 8) { png($0, $1, depth: 16, colour: 6, interlace: 1) },
+        Kind(name: "PNG", held: 0) { png($0, $1, color: 2, interlace: 0) },
+        Kind(name: "interlaced PNG", held: 4) { png($0, $1, color: 2, interlace: 1) },
+        Kind(name: "interlaced PNG of 16 bits", held: 8) { png($0, $1, depth: 16, color: 6, interlace: 1) },
         Kind(name: "GIF", held: 8) { Make.gif(width: $0, height: $1, frames: [(0, 0, $0, $1)]) },
         Kind(name: "WebP", held: 0) { Make.webp([Make.vp8(width: $0, height: $1)]) },
         Kind(name: "lossless WebP", held: 8) { Make.webp([Make.vp8l(width: $0, height: $1, alpha: false)]) },
@@ -124,7 +124,7 @@ import Testing
             try VipsCall("gaussnoise", ["width": 3000, "height": 2000, "mean": .double(128), "sigma": .double(20)])
                 .image().cast(to: "uchar")
         }
-        let image = try VipsCall("bandjoin", ["in": .images(noise)]).image().labelled("srgb")
+        let image = try VipsCall("bandjoin", ["in": .images(noise)]).image().labeled("srgb")
         var arguments: [(String, VipsArgument)] = [("in", .image(image))]
         switch saver {
         case "webpsave_buffer": arguments += [("lossless", .bool(special)), ("effort", 0)]

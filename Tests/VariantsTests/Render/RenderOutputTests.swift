@@ -32,13 +32,13 @@ import Testing
             let decoded = try await RenderSamples.decoded(variant.bytes)
             #expect(variant.hasAlpha == (name.contains("alpha") && !output.hasPrefix("jpeg")))
             // Colours count where something is seen; GIF's alpha is all or nothing.
-            let seen = try #require(ColourDifference.mean(Self.onGrey(decoded), Self.onGrey(expected)))
+            let seen = try #require(ColorDifference.mean(Self.onGray(decoded), Self.onGray(expected)))
             #expect(seen <= tolerance)
         }
     }
 
     /// The picture on a gray page.
-    static func onGrey(_ picture: PixelBuffer) -> PixelBuffer {
+    static func onGray(_ picture: PixelBuffer) -> PixelBuffer {
         var result = picture
         for at in stride(from: 0, to: result.pixels.count, by: 4) {
             let alpha = Int(result.pixels[at + 3])

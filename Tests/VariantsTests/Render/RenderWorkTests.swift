@@ -88,7 +88,7 @@ import Testing
     @Test func `a render counts as long at four times its estimate, within bounds`() throws {
         let costs = RenderCosts()
         func patience(_ milliseconds: Double) -> Double {
-            costs.patience(RenderWork(decode: 0, rest: milliseconds, kind: 1))
+            costs.longRenderThreshold(RenderWork(decode: 0, rest: milliseconds, kind: 1))
         }
         #expect(patience(1) == 0.1 && patience(50) == 0.2 && patience(240) == 0.25)
     }

@@ -42,7 +42,7 @@ import Testing
         let alone = try render(single)
         // Slow in a debug build.
         if together.bytes == alone.bytes { return (together, alone, 0) }
-        let difference = ColourDifference.mean(
+        let difference = ColorDifference.mean(
             try await RenderSamples.decoded(together.bytes), try await RenderSamples.decoded(alone.bytes))
         return (together, alone, difference ?? .infinity)
     }
@@ -180,7 +180,7 @@ import Testing
         let costs = try jobs.map { try Self.render($0, pictures).cpuTime }
         // Unsplit, the first would cost nearly everything.
         #expect(costs[1] > costs[0] / 4)
-        #expect(pictures.settle() == 0)
+        #expect(pictures.takeBalance() == 0)
     }
 
     @Test func `what a failed render owed is not charged to the next`() throws {

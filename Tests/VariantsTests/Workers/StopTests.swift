@@ -53,7 +53,7 @@ import Testing
     @Test(arguments: ["pngsave_target", "jpegsave_target"])
     func `a saver fails once its render is stopped, though it has all pixels`(saver: String) throws {
         try VipsLibrary.load()
-        let image = try Image(noise(400, 300), width: 400, height: 300, bands: 3).labelled("srgb")
+        let image = try Image(noise(400, 300), width: 400, height: 300, bands: 3).labeled("srgb")
         let control = RenderControl()
         let whole = try VipsCall(saver, ["in": .image(image)]).written(control)
         #expect(whole.count > 50_000)

@@ -280,12 +280,12 @@ import Testing
             let worker = try WorkerProcess.start(Self.configuration())
             let pending = PendingRender(id: 1, kind: .variant, job: try Self.job(.hang), priority: 0)
             if !reads { _ = try await Self.stoppedWorker() }
-            let files = try HandedFiles(pending.job, to: worker)
+            let files = try RenderFiles(pending.job, to: worker)
             try #require(worker.send(try WorkerRequest(pending), files.descriptors, limits: pending.job.limits))
             if reads { try await Self.untilOneHangs() }
             kill(worker.child, SIGKILL)
-            try await waitWhile { !worker.hasLeft }
-            switch worker.answer() {
+            try await waitWhile { !worker.isDefunct }
+            switch worker.receiveReply() {
             case .unread: #expect(!reads)
             case .gone: #expect(reads)
             default: Issue.record("an answer")
@@ -307,7 +307,7 @@ import Testing
         for _ in 0..<5 {
             let worker = try WorkerProcess.start(Self.configuration())
             let pending = PendingRender(id: 1, kind: .variant, job: try Self.job(), priority: 0)
-            let files = try HandedFiles(pending.job, to: worker)
+            let files = try RenderFiles(pending.job, to: worker)
             let request = try WorkerRequest(pending)
             try await waitWhile { !FileText.read("/proc/\(worker.child)/status").contains("State:\tS") }
             // On this thread's processor, and as SCHED_IDLE (5), it gets no turn between the kill and the request.
@@ -318,7 +318,7 @@ import Testing
             let isSent = worker.send(request, files.descriptors, limits: pending.job.limits)
             _ = set(0, all.count, &all)
             // Where it had one, it is gone already.
-            if isSent, case .gone = worker.answer() { Issue.record("the request was read") }
+            if isSent, case .gone = worker.receiveReply() { Issue.record("the request was read") }
             _ = worker.end()
         }
     }

@@ -53,7 +53,7 @@ final class PhotoLibrary: OriginalProvider {
     let loader: ImageLoader
     var (fromMemory, loaded) = (0, 0)
     private(set) var prefetched: Set<Int> = []
-    /// One task per load of a row that `settle` has not waited for.
+    /// One task per load of a row that `waitUntilIdle` has not waited for.
     var waiting: [Task<Void, Never>] = []
     private let rows = (0..<12).map { _ in Row() }
     private let recipe: Recipe
@@ -95,7 +95,7 @@ final class PhotoLibrary: OriginalProvider {
     }
 
     /// Waits until all loads of rows have finished.
-    func settle() async {
+    func waitUntilIdle() async {
         while let task = waiting.popLast() { await task.value }
     }
 
@@ -127,17 +127,17 @@ final class PhotoLibrary: OriginalProvider {
         list.loader.suspend()
         for place in list.places { list.scroll(to: place) }
         list.loader.resume()
-        await list.settle()
+        await list.waitUntilIdle()
         // Scroll back slowly, and prefetch the next two screens.
         let back = list.places.reversed().prefix(240)
         for place in back {
             list.scroll(to: place)
             list.prefetch(place - 24..<place)
-            await list.settle()
+            await list.waitUntilIdle()
         }
         // Scroll down again. The pictures are now in memory.
         for place in back.reversed() { list.scroll(to: place) }
-        await list.settle()
+        await list.waitUntilIdle()
 
         print("shown from memory: \(list.fromMemory)")
         print("loaded: \(list.loaded)")

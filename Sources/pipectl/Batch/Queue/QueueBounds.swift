@@ -5,7 +5,7 @@ import PipelineFetching
 /// Restricts the files, buckets and URLs that queue entries may use.
 struct QueueBounds: Sendable {
     /// Folders and URL prefixes.
-    private struct Places: Sendable {
+    private struct AllowedLocations: Sendable {
         var folders: [OpenFolder] = []
         var urls: [HostPattern] = []
         var isEmpty: Bool { folders.isEmpty && urls.isEmpty }
@@ -35,14 +35,14 @@ struct QueueBounds: Sendable {
         }
     }
 
-    private let outputs: Places
-    private let sources: Places
+    private let outputs: AllowedLocations
+    private let sources: AllowedLocations
 
     /// Parses the values of `--output` and `--sources`. If `outputs` is empty, entries may write only to buckets. If
     /// `sources` is empty, entries may read only URLs.
     init(outputs: [String], sources: [String]) throws(CommandFailure) {
-        self.outputs = try Places(outputs, of: "--output", takesHTTP: false)
-        self.sources = try Places(sources, of: "--sources", takesHTTP: true)
+        self.outputs = try AllowedLocations(outputs, of: "--output", takesHTTP: false)
+        self.sources = try AllowedLocations(sources, of: "--sources", takesHTTP: true)
     }
 
     /// The folders from which a pipeline may read files.

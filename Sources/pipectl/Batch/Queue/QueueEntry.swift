@@ -92,8 +92,8 @@ struct QueueOptions: Sendable, Hashable {
         guard let template, template.firstRange(of: "{key}") == nil else { return nil }
         if let place = template.firstRange(of: "{index}") {
             // {stem}{index} would be `a12` for stem `a1` with index 2, and also for stem `a` with index 12.
-            let neighbours = [template[..<place.lowerBound].last, template[place.upperBound...].first]
-            if neighbours.allSatisfy({ $0.map { !"0123456789{}".contains($0) } ?? true }) { return nil }
+            let neighbors = [template[..<place.lowerBound].last, template[place.upperBound...].first]
+            if neighbors.allSatisfy({ $0.map { !"0123456789{}".contains($0) } ?? true }) { return nil }
         }
         return """
             with --queue, --name must contain {key}, or an {index} that is not next to a digit or another placeholder: workers write \

@@ -3,12 +3,12 @@ import PipelineSupport
 
 /// The secret with which batches sign queue entries and workers verify them.
 struct QueueKey: Sendable {
-    static let leastBytes = 16
+    static let minBytes = 16
     private let key: [UInt8]
 
-    /// Returns nil if the string is shorter than `leastBytes`.
+    /// Returns nil if the string is shorter than `minBytes`.
     init?(_ text: String) {
-        guard text.utf8.count >= Self.leastBytes else { return nil }
+        guard text.utf8.count >= Self.minBytes else { return nil }
         key = Array(text.utf8)
     }
 

@@ -23,7 +23,7 @@ struct QueueWorker: Sendable {
         /// The options by batch, including batches that no longer exist.
         var options: [BatchID: [UInt8]] = [:]
         /// The failure that prevents all renders on this machine.
-        var unable: BatchFailure?
+        var blockingFailure: BatchFailure?
         var hasRendered = false
         var done = 0
     }
@@ -35,7 +35,7 @@ struct QueueWorker: Sendable {
     }
 
     /// The maximum number of batches with cached options.
-    private static let mostOptions = 1_000
+    private static let maxOptions = 1_000
     /// The maximum length of an error message, in characters. An entry may have sixteen messages.
     private static let mostOfMessage = 1_000
 
@@ -50,7 +50,7 @@ struct QueueWorker: Sendable {
             defer { extending.cancel() }
             let result = await Result { () async throws(CommandFailure) in
                 var frees = freed.makeAsyncIterator()
-                while !Interruption.isRequested, run.state.withLock({ $0.unable == nil }) {
+                while !Interruption.isRequested, run.state.withLock({ $0.blockingFailure == nil }) {
                     let (running, isAlone) = run.state.withLock { ($0.held.count, $0.held.contains(where: \.isAlone)) }
                     guard running < limit, !isAlone else {
                         _ = await frees.next()
@@ -76,8 +76,8 @@ struct QueueWorker: Sendable {
             return result
         }
         try result.get()
-        if let unable = run.state.withLock({ $0.unable }) {
-            throw CommandFailure(ProgramExit(unable.code), unable.message)
+        if let blockingFailure = run.state.withLock({ $0.blockingFailure }) {
+            throw CommandFailure(ProgramExit(blockingFailure.code), blockingFailure.message)
         }
         return run.state.withLock { $0.done }
     }
@@ -144,7 +144,7 @@ struct QueueWorker: Sendable {
         }
         guard let options = state?.options else { return nil }
         run.state.withLock { state in
-            if state.options.count >= Self.mostOptions { state.options = [:] }
+            if state.options.count >= Self.maxOptions { state.options = [:] }
             state.options[batch] = options
         }
         return options
@@ -179,7 +179,7 @@ struct QueueWorker: Sendable {
             case .variant: run.state.withLock { $0.hasRendered = true }
             case .failure(let failure) where failure.meansNoWorker:
                 let isUnable = run.state.withLock { state in
-                    if !state.hasRendered { state.unable = failure }
+                    if !state.hasRendered { state.blockingFailure = failure }
                     return !state.hasRendered
                 }
                 if isUnable { return nil }

@@ -2,13 +2,13 @@
 enum ConditionalExchanges {
     static var all: [Exchange] { tags + malformedTags + towardsOrigin + dates }
 
-    private static func tagged(_ tag: String, _ more: Lines = [:]) -> Answer {
-        Answer(200, ["Cache-Control": "max-age=100000", "ETag": .text(tag)]).with(more)
+    private static func tagged(_ tag: String, _ more: Lines = [:]) -> OriginResponse {
+        OriginResponse(200, ["Cache-Control": "max-age=100000", "ETag": .text(tag)]).with(more)
     }
 
     /// The second request is answered 304 of what is stored.
     private static func met(
-        _ name: String, _ weight: Exchange.Weight, _ answer: Answer, _ sends: Lines,
+        _ name: String, _ weight: Exchange.Weight, _ answer: OriginResponse, _ sends: Lines,
         _ change: (inout Request) -> Void = { _ in }
     ) -> Exchange {
         .reused(name, weight, "9111 §4.3.2", answer, then: sends) { request in
@@ -57,14 +57,14 @@ enum ConditionalExchanges {
 
     // MARK: Towards the origin
 
-    private static func stale(_ tag: String) -> Answer {
+    private static func stale(_ tag: String) -> OriginResponse {
         ["Cache-Control": "max-age=2", "Age": "10", "ETag": .text(tag)]
     }
 
     private static func staleDigits(_ sends: Lines, _ change: (inout Request) -> Void) -> Exchange {
         .confirmed(
             "the client's \(sends.all[0].name) is not sent beside our tag", .optional, "9111 §4.3.2",
-            Answer(200, ["Cache-Control": "max-age=2", "Age": "10", "ETag": "\"abcdef\""], body: "0123456789"),
+            OriginResponse(200, ["Cache-Control": "max-age=2", "Age": "10", "ETag": "\"abcdef\""], body: "0123456789"),
             then: sends, change)
     }
 
@@ -99,7 +99,7 @@ enum ConditionalExchanges {
                 .with(["Abc": "123"], .fresh, ["Expires": .at(10_000), "ETag": "\"abcdef\"", "Vary": "Abc"]),
                 .with(
                     ["Abc": "456"], .confirmed(1),
-                    Answer(304, ["Expires": .at(10_000), "ETag": "\"abcdef\"", "Vary": "Abc"])),
+                    OriginResponse(304, ["Expires": .at(10_000), "ETag": "\"abcdef\"", "Vary": "Abc"])),
                 .with(["Abc": "456"], .reused(1)) { $0.shows = ["Answer": "2"] }),
         ]
         + ["\"abcdef\"", "abcdef"].map { tag in
@@ -114,7 +114,7 @@ enum ConditionalExchanges {
         without `Last-Modified`, `If-Modified-Since` before `Date` gets the response, because the client's copy is older
         """
 
-    private static let dated: Answer = ["Cache-Control": "max-age=100000", "Last-Modified": .at(-3000)]
+    private static let dated: OriginResponse = ["Cache-Control": "max-age=100000", "Last-Modified": .at(-3000)]
 
     private static let dates: [Exchange] = [
         met("changed when the client has it", .optional, dated, ["If-Modified-Since": .at(-3000)]),

@@ -227,7 +227,7 @@ final class Conversation: Sendable {
     }
 
     /// The conditions that an answer's validators make.
-    private static func conditions(_ answer: Answer, _ start: Int) -> [(name: String, value: String)] {
+    private static func conditions(_ answer: OriginResponse, _ start: Int) -> [(name: String, value: String)] {
         text(answer.fields, start).compactMap { name, value in
             switch name.lowercased() {
             case "etag": ("if-none-match", value)
@@ -281,7 +281,7 @@ final class Conversation: Sendable {
         if case .confirmed(let earlier) = exchange.requests[number - 1].outcome {
             let conditions = conditions(exchange.requests[earlier - 1].answer, start)
             if !conditions.contains(where: { request[$0.name] == $0.value }) {
-                answer = Answer(999, body: "there was no condition that this could be said of")
+                answer = OriginResponse(999, body: "there was no condition that this could be said of")
             }
         }
         let body = [204, 304].contains(answer.status) ? "" : answer.body ?? Self.body(exchange, index, number)
@@ -302,7 +302,8 @@ final class Conversation: Sendable {
     }
 
     /// An answer's fields as the origin sends them, but for the framing.
-    private static func lines(_ answer: Answer, _ number: Int, _ start: Int) -> [(name: String, value: String)] {
+    private static func lines(_ answer: OriginResponse, _ number: Int, _ start: Int) -> [(name: String, value: String)]
+    {
         var lines = text(answer.fields, start) + [("Answer", "\(number)")]
         if !lines.contains(where: { $0.name.lowercased() == "date" }) { lines.append(("Date", OriginDate.text(start))) }
         return lines

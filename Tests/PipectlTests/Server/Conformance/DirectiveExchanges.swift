@@ -62,8 +62,8 @@ enum DirectiveExchanges {
 
     // MARK: The client's
 
-    private static let lasting: Answer = ["Cache-Control": "max-age=100000"]
-    private static let short: Answer = ["Cache-Control": "max-age=1500"]
+    private static let lasting: OriginResponse = ["Cache-Control": "max-age=100000"]
+    private static let short: OriginResponse = ["Cache-Control": "max-age=1500"]
 
     private static let client: [Exchange] = [
         .refetched(
@@ -132,7 +132,7 @@ enum DirectiveExchanges {
 
     // MARK: Authorization
 
-    private static func authorized(_ name: String, _ answer: Answer, isReused: Bool) -> Exchange {
+    private static func authorized(_ name: String, _ answer: OriginResponse, isReused: Bool) -> Exchange {
         Exchange(
             name, isReused ? .optional : .required, "9111 §3.5",
             .with(["Authorization": "FOO"], .fresh, answer) { $0.asks = ["Authorization": "FOO"] },
@@ -194,7 +194,7 @@ enum DirectiveExchanges {
                 ["CDN-Cache-Control": "max-age=\"10000\"", "Cache-Control": "no-store"]),
             Exchange(
                 "the targeted field is passed on", .chosen, "9213 §2.2",
-                Request(.fresh, Answer().with(expiry).with(["CDN-Cache-Control": "foo"])) {
+                Request(.fresh, OriginResponse().with(expiry).with(["CDN-Cache-Control": "foo"])) {
                     $0.shows = ["CDN-Cache-Control": "foo"]
                 }),
             .reused(
@@ -208,7 +208,7 @@ enum DirectiveExchanges {
         + ["private", "no-cache", "no-store"].map {
             .refetched(
                 "targeted \($0) beside max-age and Expires", .required, "9213 §2.2",
-                Answer().with(expiry).with(["CDN-Cache-Control": .text($0)]))
+                OriginResponse().with(expiry).with(["CDN-Cache-Control": .text($0)]))
         }
         + ["max-age =100", "max-age= 100"].map {
             .refetched(

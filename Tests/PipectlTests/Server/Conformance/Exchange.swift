@@ -71,7 +71,7 @@ struct Request: Sendable {
     /// Whether it comes without the fields that every request has.
     var isBare = false
     /// The origin's answer, should it be asked.
-    var answer = Answer()
+    var answer = OriginResponse()
     /// The status for the client, if it differs from the answer's.
     var status: Int?
     /// Fields for the client, besides the answer's.
@@ -83,13 +83,14 @@ struct Request: Sendable {
     /// The least `Age` the client gets; nil: whether there is one is not looked at.
     var age: Int?
     /// Statuses of the interim responses the client gets, with what each shows.
-    var interim: [Answer.Interim] = []
+    var interim: [OriginResponse.Interim] = []
     /// Fields the origin is asked with.
     var asks: Lines = [:]
     /// Fields the origin is not asked with.
     var asksNot: [String] = []
 
-    init(_ outcome: Outcome, _ answer: Answer = Answer(), _ change: (inout Request) -> Void = { _ in }) {
+    init(_ outcome: Outcome, _ answer: OriginResponse = OriginResponse(), _ change: (inout Request) -> Void = { _ in })
+    {
         self.outcome = outcome
         self.answer = answer
         change(&self)
@@ -97,7 +98,8 @@ struct Request: Sendable {
 
     /// With fields of the client.
     static func with(
-        _ sends: Lines, _ outcome: Outcome, _ answer: Answer = Answer(), _ change: (inout Request) -> Void = { _ in }
+        _ sends: Lines, _ outcome: Outcome, _ answer: OriginResponse = OriginResponse(),
+        _ change: (inout Request) -> Void = { _ in }
     ) -> Request {
         var request = Request(outcome, answer, change)
         request.sends = sends
@@ -106,7 +108,7 @@ struct Request: Sendable {
 }
 
 /// The origin's answer.
-struct Answer: Sendable, ExpressibleByDictionaryLiteral {
+struct OriginResponse: Sendable, ExpressibleByDictionaryLiteral {
     struct Interim: Sendable, Hashable {
         var status: Int
         var fields: Lines = [:]
@@ -133,14 +135,14 @@ struct Answer: Sendable, ExpressibleByDictionaryLiteral {
     init(dictionaryLiteral elements: (String, Lines.Value)...) { fields = Lines(elements) }
 
     /// No answer: the connection is closed.
-    static let missing: Answer = {
-        var answer = Answer()
+    static let missing: OriginResponse = {
+        var answer = OriginResponse()
         answer.isMissing = true
         return answer
     }()
 
     /// With further fields.
-    func with(_ more: Lines) -> Answer {
+    func with(_ more: Lines) -> OriginResponse {
         var answer = self
         answer.fields.all += more.all
         return answer
@@ -176,15 +178,17 @@ struct Lines: Sendable, Hashable, ExpressibleByDictionaryLiteral {
 extension Exchange {
     /// Asked for twice: the second request is answered by the first answer.
     static func reused(
-        _ name: String, _ weight: Weight, _ clause: String, _ answer: Answer, then: Lines = [:], first: Lines = [:],
+        _ name: String, _ weight: Weight, _ clause: String, _ answer: OriginResponse, then: Lines = [:],
+        first: Lines = [:],
         _ change: (inout Request) -> Void = { _ in }
     ) -> Exchange {
-        Exchange(name, weight, clause, .with(first, .fresh, answer), .with(then, .reused(1), Answer(), change))
+        Exchange(name, weight, clause, .with(first, .fresh, answer), .with(then, .reused(1), OriginResponse(), change))
     }
 
     /// Two requests: the second gets a new answer.
     static func refetched(
-        _ name: String, _ weight: Weight, _ clause: String, _ answer: Answer, then: Lines = [:], first: Lines = [:],
+        _ name: String, _ weight: Weight, _ clause: String, _ answer: OriginResponse, then: Lines = [:],
+        first: Lines = [:],
         _ change: (inout Request) -> Void = { _ in }
     ) -> Exchange {
         var second = answer
@@ -194,11 +198,12 @@ extension Exchange {
 
     /// Asked for twice: the second time the origin confirms the first answer.
     static func confirmed(
-        _ name: String, _ weight: Weight, _ clause: String, _ answer: Answer, then: Lines = [:], first: Lines = [:],
+        _ name: String, _ weight: Weight, _ clause: String, _ answer: OriginResponse, then: Lines = [:],
+        first: Lines = [:],
         by fields: Lines = [:], _ change: (inout Request) -> Void = { _ in }
     ) -> Exchange {
         Exchange(
             name, weight, clause, .with(first, .fresh, answer),
-            .with(then, .confirmed(1), Answer(304, fields), change))
+            .with(then, .confirmed(1), OriginResponse(304, fields), change))
     }
 }

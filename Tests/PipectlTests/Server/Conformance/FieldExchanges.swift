@@ -29,7 +29,7 @@ enum FieldExchanges {
         names.map { name, value, _ in
             .reused(
                 "\(name) is stored", .required, "9111 §3.1",
-                Answer(200, ["Cache-Control": "max-age=3600"]).with(Lines([(name, .text(value))]))
+                OriginResponse(200, ["Cache-Control": "max-age=3600"]).with(Lines([(name, .text(value))]))
             ) { $0.shows = Lines([(name, .text(value))]) }
         }
         + [
@@ -44,13 +44,15 @@ enum FieldExchanges {
                 ]),
             Exchange(
                 "a length is stored", .required, "9112 §6.3",
-                Request(.fresh, Answer(200, ["Cache-Control": "max-age=3600", "Content-Length": "6"], body: "123456")),
+                Request(
+                    .fresh,
+                    OriginResponse(200, ["Cache-Control": "max-age=3600", "Content-Length": "6"], body: "123456")),
                 Request(.reused(1)) { $0.shows = ["Content-Length": "6"] }),
             Exchange(
                 "what came in chunks is stored whole", .required, "9112 §6.3",
                 Request(
                     .fresh,
-                    Answer(
+                    OriginResponse(
                         200, ["Cache-Control": "max-age=3600", "Transfer-Encoding": "chunked"],
                         body: "3\r\n123\r\n2\r\n45\r\n0\r\n\r\n")
                 ) { $0.body = "12345" },
@@ -62,7 +64,8 @@ enum FieldExchanges {
             Exchange(
                 "what follows a body's length is no part of it", .required, "9112 §6.3",
                 Request(
-                    .fresh, Answer(200, ["Cache-Control": "max-age=3600", "Content-Length": "6"], body: "123456789")
+                    .fresh,
+                    OriginResponse(200, ["Cache-Control": "max-age=3600", "Content-Length": "6"], body: "123456789")
                 ) { $0.body = "123456" },
                 Request(.reused(1)) {
                     $0.body = "123456"
@@ -86,7 +89,7 @@ enum FieldExchanges {
         ].map { name in
             .reused(
                 "\(name) is not stored", .required, "9111 §3.1",
-                Answer(200, ["Cache-Control": "max-age=3600"]).with(Lines([(name, "some-value")]))
+                OriginResponse(200, ["Cache-Control": "max-age=3600"]).with(Lines([(name, "some-value")]))
             ) { if name != "Connection" { $0.hides = [name] } }
         }
         + [
@@ -110,19 +113,19 @@ enum FieldExchanges {
             Exchange(
                 "a 304 changes Cache-Control", .required, "9111 §3.2",
                 Request(.fresh, ["Cache-Control": "max-age=1", "Age": "10", "ETag": "\"a\""]),
-                Request(.confirmed(1), Answer(304, ["Cache-Control": "max-age=3600", "ETag": "\"a\""])),
+                Request(.confirmed(1), OriginResponse(304, ["Cache-Control": "max-age=3600", "ETag": "\"a\""])),
                 Request(.reused(1)) { $0.shows = ["Cache-Control": "max-age=3600"] }),
             Exchange(
                 "a 304 does not change Content-Length", .required, "9111 §3.2",
                 Request(
                     .fresh,
-                    Answer(
+                    OriginResponse(
                         200,
                         ["Cache-Control": "max-age=2", "Age": "10", "ETag": "\"a\"", "Content-Length": "5"],
                         body: "12345")),
                 Request(
                     .confirmed(1),
-                    Answer(304, ["Cache-Control": "max-age=3600", "ETag": "\"a\"", "Content-Length": "10"])
+                    OriginResponse(304, ["Cache-Control": "max-age=3600", "ETag": "\"a\"", "Content-Length": "10"])
                 ) { $0.shows = ["Content-Length": "5"] },
                 Request(.reused(1)) { $0.shows = ["Content-Length": "5"] }),
         ]
@@ -133,11 +136,12 @@ enum FieldExchanges {
                 "a 304 \(stays ? "does not change" : "changes") \(name)", weight(name), "9111 §3.2",
                 Request(
                     .fresh,
-                    Answer(200, ["Cache-Control": "max-age=2", "Age": "10", "ETag": "\"a\""])
+                    OriginResponse(200, ["Cache-Control": "max-age=2", "Age": "10", "ETag": "\"a\""])
                         .with(Lines([(name, .text(value))]))),
                 Request(
                     .confirmed(1),
-                    Answer(304, ["Cache-Control": "max-age=3600", "ETag": "\"a\""]).with(Lines([(name, .text(other))]))
+                    OriginResponse(304, ["Cache-Control": "max-age=3600", "ETag": "\"a\""]).with(
+                        Lines([(name, .text(other))]))
                 ) { $0.shows = shown },
                 Request(.reused(1)) { $0.shows = shown })
         }
@@ -145,7 +149,7 @@ enum FieldExchanges {
             Exchange(
                 "a 304 with another tag is of nothing that is stored", .required, "9111 §4.3.4",
                 Request(.fresh, ["Cache-Control": "max-age=2, must-revalidate", "Age": "10", "ETag": "\"a\""]),
-                Request(.refused(502, asking: 2), Answer(304, ["ETag": "\"other\""])))
+                Request(.refused(502, asking: 2), OriginResponse(304, ["ETag": "\"other\""])))
         ]
 
     // MARK: Made here

@@ -83,8 +83,8 @@ enum FreshnessExchanges {
     // MARK: Age
 
     /// Some arrive with a malformed Age, or with several.
-    private static func aged(_ ages: [String], lasting seconds: Int = 3600) -> Answer {
-        Answer(200, ["Cache-Control": "max-age=\(seconds)"])
+    private static func aged(_ ages: [String], lasting seconds: Int = 3600) -> OriginResponse {
+        OriginResponse(200, ["Cache-Control": "max-age=\(seconds)"])
             .with(Lines(ages.map { ("Age", .text($0)) }))
     }
 

@@ -4,9 +4,9 @@ enum MethodExchanges {
 
     // MARK: HEAD
 
-    private static let stale: Answer = ["Cache-Control": "max-age=2", "Age": "10", "A": "1"]
+    private static let stale: OriginResponse = ["Cache-Control": "max-age=2", "Age": "10", "A": "1"]
 
-    private static func head(_ outcome: Request.Outcome, _ answer: Answer = Answer()) -> Request {
+    private static func head(_ outcome: Request.Outcome, _ answer: OriginResponse = OriginResponse()) -> Request {
         Request(outcome, answer) { $0.method = "HEAD" }
     }
 
@@ -29,17 +29,18 @@ enum MethodExchanges {
             Request(.reused(2)) { $0.hides = ["A"] }),
         Exchange(
             "HEAD of what is stale and now gone", .notDone(whole), "9111 §4.3.5", Request(.fresh, stale),
-            head(.fresh, Answer(410, ["A": "2", "Cache-Control": "max-age=1000"])),
+            head(.fresh, OriginResponse(410, ["A": "2", "Cache-Control": "max-age=1000"])),
             Request(.reused(2)) { $0.shows = ["A": "2"] }),
         Exchange(
             "HEAD of what is stale and has a tag", .optional, "9111 §4.3.1",
             Request(.fresh, ["Cache-Control": "max-age=2", "Age": "10", "ETag": "\"a\""]),
-            head(.confirmed(1), Answer(304, ["Cache-Control": "max-age=1000", "ETag": "\"a\""])), Request(.reused(1))),
+            head(.confirmed(1), OriginResponse(304, ["Cache-Control": "max-age=1000", "ETag": "\"a\""])),
+            Request(.reused(1))),
     ]
 
     // MARK: Parts of what is whole
 
-    private static let digits = Answer(200, ["Cache-Control": "max-age=3600", "A": "1"], body: "01234567890")
+    private static let digits = OriginResponse(200, ["Cache-Control": "max-age=3600", "A": "1"], body: "01234567890")
 
     private static func part(
         _ name: String, _ weight: Exchange.Weight, _ clause: String, _ range: String, _ body: String,
@@ -74,7 +75,7 @@ enum MethodExchanges {
         "a 206 is forwarded, not stored or combined with others, because renders need complete originals"
 
     private static func received(_ name: String, then ranges: Lines) -> Exchange {
-        let partial = Answer(
+        let partial = OriginResponse(
             206, ["Cache-Control": "max-age=3600", "Content-Range": "bytes 4-8/10", "ETag": "\"a\""], body: "45678")
         return Exchange(
             name, .notDone(whyNoParts), "9111 §3.3",
@@ -94,7 +95,7 @@ enum MethodExchanges {
             "a part whose Content-Range does not fit its length", .notDone(whyNoParts), "9110 §15.3.7",
             .with(
                 ["Range": "bytes=-5"], .fresh,
-                Answer(206, ["Cache-Control": "max-age=3600", "Content-Range": "bytes 4-9/10"], body: "56789"))),
+                OriginResponse(206, ["Cache-Control": "max-age=3600", "Content-Range": "bytes 4-9/10"], body: "56789"))),
         Exchange(
             "a range is passed on, and the whole answer to it is stored", .optional, "9111 §3.3",
             .with(["Range": "bytes=0-1"], .fresh, digits) {
@@ -106,9 +107,9 @@ enum MethodExchanges {
 
     // MARK: What changes things
 
-    private static let lasting: Answer = ["Cache-Control": "max-age=100000"]
+    private static let lasting: OriginResponse = ["Cache-Control": "max-age=100000"]
 
-    private static func change(_ method: String, _ answer: Answer = Answer()) -> Request {
+    private static func change(_ method: String, _ answer: OriginResponse = OriginResponse()) -> Request {
         Request(.fresh, answer) { $0.method = method }
     }
 
@@ -119,7 +120,7 @@ enum MethodExchanges {
                 change(method), Request(.fresh)),
             Exchange(
                 "\(method) that fails leaves what is stored", .optional, "9111 §4.4", Request(.fresh, lasting),
-                change(method, Answer(500)), Request(.reused(1))),
+                change(method, OriginResponse(500)), Request(.reused(1))),
             Exchange(
                 "\(method) is answered by the origin each time", .required, "9110 §9.3", change(method, lasting),
                 change(method, lasting), Request(.fresh)),
@@ -130,12 +131,12 @@ enum MethodExchanges {
                     Exchange(
                         "\(method) that answers with \(name) invalidates what that names", .optional, "9111 §4.4",
                         Request(.fresh, lasting) { $0.path = "?target" },
-                        change(method, Answer(200, Lines([(name, "?target")]))),
+                        change(method, OriginResponse(200, Lines([(name, "?target")]))),
                         Request(.fresh) { $0.path = "?target" }),
                     Exchange(
                         "\(method) that answers with \(name) of another origin leaves what that names", .required,
                         "9111 §4.4", Request(.fresh, lasting) { $0.path = "?target" },
-                        change(method, Answer(200, Lines([(name, "http://other.invalid/?target")]))),
+                        change(method, OriginResponse(200, Lines([(name, "http://other.invalid/?target")]))),
                         Request(.reused(1)) { $0.path = "?target" }),
                 ]
             }
@@ -154,11 +155,12 @@ enum MethodExchanges {
 
     // MARK: Interim responses
 
-    private static let hints = Answer.Interim(
+    private static let hints = OriginResponse.Interim(
         status: 103, fields: ["Link": "</a.css>; rel=preload", "X-Hint": "early"])
 
-    private static func early(_ interim: Answer.Interim, _ name: String, _ weight: Exchange.Weight) -> Exchange {
-        var answer: Answer = ["Cache-Control": "max-age=100000"]
+    private static func early(_ interim: OriginResponse.Interim, _ name: String, _ weight: Exchange.Weight) -> Exchange
+    {
+        var answer: OriginResponse = ["Cache-Control": "max-age=100000"]
         answer.interim = [interim]
         return Exchange(
             name, weight, "9110 §15.2",
@@ -169,7 +171,7 @@ enum MethodExchanges {
     }
 
     private static let interim: [Exchange] = [
-        early(Answer.Interim(status: 102), "102 is passed on, and what follows is stored", .optional),
+        early(OriginResponse.Interim(status: 102), "102 is passed on, and what follows is stored", .optional),
         early(hints, "103 is passed on with its fields, and what follows is stored without", .optional),
         early(hints, "a reused answer has no 103 before it", .required),
     ]

@@ -2,14 +2,15 @@
 enum StaleExchanges {
     static var all: [Exchange] { failing + limited + meanwhile + forbidden }
 
-    private static let stale: Answer = ["Cache-Control": "max-age=2", "Age": "10", "A": "1"]
+    private static let stale: OriginResponse = ["Cache-Control": "max-age=2", "Age": "10", "A": "1"]
 
-    private static func past(_ directive: String) -> Answer {
+    private static func past(_ directive: String) -> OriginResponse {
         ["Cache-Control": .text("max-age=2, \(directive)"), "Age": "10", "ETag": "\"abc\""]
     }
 
     private static func failed(
-        _ name: String, _ weight: Exchange.Weight, _ clause: String, _ answer: Answer, by failure: Answer,
+        _ name: String, _ weight: Exchange.Weight, _ clause: String, _ answer: OriginResponse,
+        by failure: OriginResponse,
         sends: Lines = [:], _ outcome: Request.Outcome = .standsIn(1), _ change: (inout Request) -> Void = { _ in }
     ) -> Exchange {
         Exchange(name, weight, clause, Request(.fresh, answer), .with(sends, outcome, failure, change))
@@ -32,33 +33,33 @@ enum StaleExchanges {
                 by: .missing),
         ]
         + [500, 502, 503, 504].map {
-            failed("the origin answers \($0)", .chosen, "9111 §4.3.3", stale, by: Answer($0))
+            failed("the origin answers \($0)", .chosen, "9111 §4.3.3", stale, by: OriginResponse($0))
         }
         + [500, 502, 503, 504].map {
             failed(
                 "stale-if-error and the origin answers \($0)", .optional, "5861 §4", past("stale-if-error=60"),
-                by: Answer($0))
+                by: OriginResponse($0))
         }
         + [
-            failed("the origin answers 404", .required, "9111 §4.3.3", stale, by: Answer(404), .fresh),
+            failed("the origin answers 404", .required, "9111 §4.3.3", stale, by: OriginResponse(404), .fresh),
             failed(
                 "the client's stale-if-error and the origin answers 500", .optional, "5861 §4", stale,
-                by: Answer(500), sends: ["Cache-Control": "stale-if-error=3600"]),
+                by: OriginResponse(500), sends: ["Cache-Control": "stale-if-error=3600"]),
         ]
 
     private static let limited: [Exchange] = [
         failed(
             "stale-if-error is over and the origin answers 500", .required, "5861 §4", past("stale-if-error=1"),
-            by: Answer(500), .fresh),
+            by: OriginResponse(500), .fresh),
         failed(
             "stale-if-error is over and the origin breaks off", .chosen, "5861 §4", past("stale-if-error=1"),
             by: .missing, .refused(502, asking: 1)),
         failed(
             "the client's stale-if-error is over and the origin answers 500", .required, "5861 §4", stale,
-            by: Answer(500), sends: ["Cache-Control": "stale-if-error=1"], .fresh),
+            by: OriginResponse(500), sends: ["Cache-Control": "stale-if-error=1"], .fresh),
         failed(
             "the client's stale-if-error is over, the origin's is not", .chosen, "5861 §4", past("stale-if-error=60"),
-            by: Answer(500), sends: ["Cache-Control": "stale-if-error=1"]),
+            by: OriginResponse(500), sends: ["Cache-Control": "stale-if-error=1"]),
     ]
 
     // MARK: Meanwhile
@@ -73,7 +74,8 @@ enum StaleExchanges {
         Exchange(
             "stale-while-revalidate is over", .required, "5861 §3",
             Request(.fresh, ["Cache-Control": "max-age=1, stale-while-revalidate=4", "ETag": "\"abc\"", "Age": "10"]),
-            Request(.fresh, ["Cache-Control": "no-cache", "ETag": "\"def\""]), Request(.confirmed(2), Answer(304))),
+            Request(.fresh, ["Cache-Control": "no-cache", "ETag": "\"def\""]),
+            Request(.confirmed(2), OriginResponse(304))),
     ]
 
     // MARK: Never
@@ -90,13 +92,13 @@ enum StaleExchanges {
                     .refused(502, asking: 1)),
                 failed(
                     "\(directive) and the origin answers 503", .required, "9111 §4.2.4", past(directive),
-                    by: Answer(503),
+                    by: OriginResponse(503),
                     .fresh),
             ]
         }
         + [
             failed(
                 "a stored 500 and the origin answers 503", .chosen, "9111 §4.2.4",
-                Answer(500, ["Cache-Control": "max-age=2", "Age": "10"]), by: Answer(503), .fresh)
+                OriginResponse(500, ["Cache-Control": "max-age=2", "Age": "10"]), by: OriginResponse(503), .fresh)
         ]
 }

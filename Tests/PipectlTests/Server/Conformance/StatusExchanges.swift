@@ -10,25 +10,26 @@ enum StatusExchanges {
         [
             .reused(
                 "a fresh \(status)", .optional, "9111 §3",
-                Answer(status, ["Cache-Control": "max-age=100000", "Location": "/else"])),
+                OriginResponse(status, ["Cache-Control": "max-age=100000", "Location": "/else"])),
             .refetched(
                 "a stale \(status)", .required, "9111 §4.2",
-                Answer(status, ["Expires": .at(-5000), "Last-Modified": .at(-100_000), "Location": "/else"])),
+                OriginResponse(status, ["Expires": .at(-5000), "Last-Modified": .at(-100_000), "Location": "/else"])),
         ]
     }
 
     private static let conditional: [Exchange] = [412, 416].map {
         .refetched(
-            "a \($0) that says how long it lasts", .chosen, "9111 §3", Answer($0, ["Cache-Control": "max-age=100000"]))
+            "a \($0) that says how long it lasts", .chosen, "9111 §3",
+            OriginResponse($0, ["Cache-Control": "max-age=100000"]))
     }
 
     private static let understood: [Exchange] = [
         .refetched(
             "must-understand and no-store, a status nobody knows", .required, "9111 §5.2.2.3",
-            Answer(599, ["Cache-Control": "max-age=3600, no-store, must-understand"])),
+            OriginResponse(599, ["Cache-Control": "max-age=3600, no-store, must-understand"])),
         .refetched(
             "must-understand, a status nobody knows", .required, "9111 §5.2.2.3",
-            Answer(599, ["Cache-Control": "max-age=3600, must-understand"])),
+            OriginResponse(599, ["Cache-Control": "max-age=3600, must-understand"])),
         .reused(
             "must-understand and no-store, a status everybody knows", .optional, "9111 §5.2.2.3",
             ["Cache-Control": "max-age=3600, no-store, must-understand"]),
@@ -38,17 +39,17 @@ enum StatusExchanges {
         [200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501].map {
             .reused(
                 "a \($0) changed a day ago, without lifetime", .optional, "9111 §4.2.2",
-                Answer($0, ["Last-Modified": .at(-day)]))
+                OriginResponse($0, ["Last-Modified": .at(-day)]))
         }
         + [201, 202, 302, 303, 307, 403, 500, 502, 503, 504, 599].map {
             .refetched(
                 "a \($0) changed a day ago, without lifetime", .required, "9111 §4.2.2",
-                Answer($0, ["Last-Modified": .at(-day)]))
+                OriginResponse($0, ["Last-Modified": .at(-day)]))
         }
         + [
             .reused(
                 "a public 599 changed a day ago, without lifetime", .optional, "9111 §4.2.2",
-                Answer(599, ["Last-Modified": .at(-day), "Cache-Control": "public"])),
+                OriginResponse(599, ["Last-Modified": .at(-day), "Cache-Control": "public"])),
             .reused(
                 "an attachment changed a day ago, without lifetime", .chosen, "9111 §4.2.2",
                 ["Last-Modified": .at(-100_000), "Content-Disposition": "attachment; filename=a.txt"]),

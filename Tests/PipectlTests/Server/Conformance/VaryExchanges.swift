@@ -1,8 +1,8 @@
 /// The requests that a response may be reused for.
 enum VaryExchanges {
-    static var all: [Exchange] { selecting + normalised + stars + addresses }
+    static var all: [Exchange] { selecting + normalized + stars + addresses }
 
-    private static func varying(_ names: String) -> Answer {
+    private static func varying(_ names: String) -> OriginResponse {
         ["Cache-Control": "max-age=5000", "Last-Modified": .at(-3000), "Vary": .text(names)]
     }
 
@@ -43,7 +43,7 @@ enum VaryExchanges {
         only
         """
 
-    private static let normalised: [Exchange] = [
+    private static let normalized: [Exchange] = [
         .reused(
             "two lines for a list of two", .optional, "9111 §4.1", varying("Foo"), then: ["Foo": "1", "Foo": "2"],
             first: ["Foo": "1, 2"]),
@@ -69,7 +69,7 @@ enum VaryExchanges {
     {
         .refetched(
             "a star: \($0)", .required, "9111 §4.1",
-            Answer(200, ["Cache-Control": "max-age=5000", "Last-Modified": .at(-3000)])
+            OriginResponse(200, ["Cache-Control": "max-age=5000", "Last-Modified": .at(-3000)])
                 .with(Lines($0.map { ("Vary", .text($0)) })),
             then: ["Foo": "1", "Baz": "789"], first: ["Foo": "1", "Baz": "789"])
     }

@@ -4,7 +4,7 @@
 /// Because libjpeg reads ahead, it fails at the end of a file without EOI even if the data is complete. With EOI it
 /// fills in missing data, and at best issues a warning. It does not notice that complete scans are missing, so the scan
 /// headers are checked here (ITU-T T.81 §B.2.3 and §G.1.1.1).
-struct UnendedJPEG {
+struct UnterminatedJPEG {
     /// The bytes to append, and the level of decoder warnings that indicates missing pixels.
     struct Ending: Equatable {
         var bytes: [UInt8]
@@ -38,7 +38,7 @@ struct UnendedJPEG {
     /// scans, or uses a coding for which libjpeg issues no warnings (arithmetic or lossless coding).
     static func ending(_ file: ByteReader) -> Ending? {
         if file.count < 4 || file.uint16(file.count - 2) == 0xFFD9 { return nil }
-        var jpeg = UnendedJPEG()
+        var jpeg = UnterminatedJPEG()
         var isReadable = true
         // Check for EOI in the whole file, because cameras append data after it. `forEachSegment` only rethrows errors
         // of its body, and this body does not throw.

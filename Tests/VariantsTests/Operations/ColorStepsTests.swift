@@ -3,7 +3,7 @@ import Testing
 @testable import Variants
 
 /// `grayscale`, `tint`, `brightness`, `contrast` and `saturation`: each pixel on its own.
-@Suite struct ColourStepsTests {
+@Suite struct ColorStepsTests {
     private func check(
         _ recipe: String, within tolerance: Double = StepFixture.rounding,
         _ change: (StepFixture.Values) -> [Double]
@@ -11,8 +11,8 @@ import Testing
         for alpha in [false, true] {
             let picture = StepFixture.noise(40, 25, alpha: alpha, seed: 3)
             let expected = picture.values.map { value in
-                let colour = change(value).map { min(255, max(0, $0)) }
-                return StepFixture.Values(colour[0], colour[1], colour[2], value[3])
+                let color = change(value).map { min(255, max(0, $0)) }
+                return StepFixture.Values(color[0], color[1], color[2], value[3])
             }
             let worst = StepFixture.worst(try await StepFixture.render(picture, recipe), expected)
             #expect(worst <= tolerance, "\(recipe): \(worst)")
@@ -51,13 +51,13 @@ import Testing
     }
 
     @Test(arguments: ["704214", "ff0000", "0000ff", "000000", "ffffff", "123456"])
-    func `tint keeps the luminance and gives the hue`(colour: String) async throws {
-        let number = try #require(Int(colour, radix: 16))
+    func `tint keeps the luminance and gives the hue`(color: String) async throws {
+        let number = try #require(Int(color, radix: 16))
         let tint = StepFixture.Values(
             Double(number >> 16), Double(number >> 8 & 255), Double(number & 255), 255)
         let middle = Self.luminance(tint)
         // Luminance is taken in 16 bits.
-        try await check("tint:\(colour)", within: 0.51) { value in
+        try await check("tint:\(color)", within: 0.51) { value in
             let luminance = Self.luminance(value)
             return (0..<3).map { band in
                 luminance < middle
@@ -68,7 +68,7 @@ import Testing
         }
         // A pixel with the color's own luminance becomes the color.
         let same = StepFixture.picture(2, 2) { _, _ in [UInt8(tint[0]), UInt8(tint[1]), UInt8(tint[2])] }
-        #expect(try await StepFixture.render(same, "tint:\(colour)") == same)
+        #expect(try await StepFixture.render(same, "tint:\(color)") == same)
     }
 
     @Test func `a factor of one changes nothing`() async throws {

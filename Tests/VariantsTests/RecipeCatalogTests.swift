@@ -4,10 +4,10 @@ import Testing
 
 @testable import Variants
 
-@Suite struct RecipeCatalogueTests {
+@Suite struct RecipeCatalogTests {
     @Test func `every name is unique and every example parses`() throws {
-        #expect(Set(Catalogue.tokens).count == Catalogue.tokens.count)
-        for entry in Catalogue.entries {
+        #expect(Set(Catalog.tokens).count == Catalog.tokens.count)
+        for entry in Catalog.entries {
             let recipe = try Recipe(entry.example)
             #expect(entry.grammar.hasPrefix(entry.token))
             #expect(entry.example.hasPrefix(entry.token))
@@ -17,8 +17,8 @@ import Testing
     }
 
     @Test func `the listing names every step`() {
-        for entry in Catalogue.entries {
-            #expect(Catalogue.listing.contains("\n\(entry.grammar)\n") || Catalogue.listing.hasPrefix(entry.grammar))
+        for entry in Catalog.entries {
+            #expect(Catalog.listing.contains("\n\(entry.grammar)\n") || Catalog.listing.hasPrefix(entry.grammar))
         }
     }
 
@@ -28,7 +28,7 @@ import Testing
         let text = try String(contentsOf: Self.docs.appending(path: "recipes.md"), encoding: .utf8)
         // An unescaped bar would end the cell.
         func code(_ text: String) -> String { "`" + text.replacing("|", with: "\\|") + "`" }
-        let rows = Catalogue.entries.map { entry in
+        let rows = Catalog.entries.map { entry in
             "| \(code(entry.grammar)) | \(entry.summary) | \(entry.ranges) | \(code(entry.example)) |"
         }
         let table = (["| step | what it does | arguments | example |", "|---|---|---|---|"] + rows)
@@ -47,7 +47,7 @@ import Testing
             let picture = try Data(contentsOf: Self.docs.appending(path: String(file)))
             #expect(picture.count <= 15_000 && !picture.isEmpty, "\(file): scripts/make-recipe-pictures")
         }
-        for operation in Catalogue.operations {
+        for operation in Catalog.operations {
             #expect(shown.contains(operation.token), "no picture of \(operation.token)")
         }
     }
@@ -66,13 +66,13 @@ import Testing
             #expect(recipe.output?.kind.format == format)
             shown.insert(format)
         }
-        #expect(shown == Set(Catalogue.outputs.map { $0.format }))
+        #expect(shown == Set(Catalog.outputs.map { $0.format }))
     }
 
     @Test func `a misspelt word finds its neighbour and nothing far away`() {
-        #expect(Spelling.nearest(to: "thumbnial", in: Catalogue.tokens) == "thumbnail")
-        #expect(Spelling.nearest(to: "CIRCLE", in: Catalogue.tokens) == "circle")
-        #expect(Spelling.nearest(to: "rounded", in: Catalogue.tokens) == nil)
-        #expect(Spelling.nearest(to: "", in: Catalogue.tokens) == nil)
+        #expect(Spelling.nearest(to: "thumbnial", in: Catalog.tokens) == "thumbnail")
+        #expect(Spelling.nearest(to: "CIRCLE", in: Catalog.tokens) == "circle")
+        #expect(Spelling.nearest(to: "rounded", in: Catalog.tokens) == nil)
+        #expect(Spelling.nearest(to: "", in: Catalog.tokens) == nil)
     }
 }

@@ -1,8 +1,8 @@
 /// Waiting with a timeout.
-package enum Patience {
+package enum Timeout {
     /// Runs `body`. Returns true if it finishes in time. Otherwise, cancels `body` and returns false without waiting
     /// for it to finish.
-    package static func waits(_ time: Duration, for body: @escaping @Sendable () async -> Void) async -> Bool {
+    package static func run(_ time: Duration, for body: @escaping @Sendable () async -> Void) async -> Bool {
         let (ends, end) = AsyncStream<Bool>.makeStream()
         let work = Task {
             await body()

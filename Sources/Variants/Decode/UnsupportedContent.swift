@@ -1,5 +1,5 @@
 /// Identifies data that is not a supported image, so that errors can describe the received data.
-enum ForeignBytes {
+enum UnsupportedContent {
     static func error(for reader: ByteReader) -> RenderError {
         if reader.count == 0 { return RenderError(.notAnImage, "not an image: the body is empty") }
         if let format = unsupported(reader) {

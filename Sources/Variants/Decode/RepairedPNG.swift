@@ -6,7 +6,7 @@ import CVips
 /// IDAT chunk is truncated or has a wrong CRC, or if chunks are in the wrong order (W3C PNG §5.6). Browsers show such
 /// files. The deflate data itself reveals whether pixels are missing, and a checksum reveals whether the pixels are
 /// correct. If a CRC is wrong, the Adler-32 checksum must therefore match.
-struct MendedPNG {
+struct RepairedPNG {
     /// The header and, in order, all chunks that a still picture may have before its pixels.
     private var head: [UInt8]
     /// All compressed pixel data, as stored.
@@ -18,7 +18,7 @@ struct MendedPNG {
     /// Returns the repaired file. Returns nil if the data is truncated or modified. libpng checks whether the data is
     /// sufficient for all rows.
     static func bytes(_ bytes: UnsafeRawBufferPointer) -> PixelStorage? {
-        guard let png = MendedPNG(bytes), png.found.is_complete == 1 else { return nil }
+        guard let png = RepairedPNG(bytes), png.found.is_complete == 1 else { return nil }
         let end = 2 + png.found.used
         let adler = Bytes.bigEndian(Int(png.found.adler))
         guard png.isProven || png.zlib[end...].prefix(4).elementsEqual(adler) else { return nil }
@@ -31,7 +31,7 @@ struct MendedPNG {
         let file = ByteReader(bytes)
         guard let width = file.uint32(16), let height = file.uint32(20), let depth = file.byte(24),
             let samples = [0: 1, 2: 3, 3: 1, 4: 2, 6: 4][file.byte(25) ?? 1], file.byte(28) == 0,
-            let png = MendedPNG(bytes)
+            let png = RepairedPNG(bytes)
         else { return nil }
         // Each row begins with its filter type.
         let rowBytes = 1 + (width * samples * Int(depth) + 7) / 8

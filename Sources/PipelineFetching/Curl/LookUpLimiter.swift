@@ -4,7 +4,7 @@
 /// which takes 10 s with one name server and 30 s with three (resolv.conf(5)).
 ///
 /// Used only on the loop's thread.
-final class LookUps {
+final class LookUpLimiter {
     /// The maximum number of abandoned look-ups that may still be in progress.
     static let limit = 256
     /// The maximum number of abandoned look-ups per domain.

@@ -1,7 +1,7 @@
 import CVips
 
 /// Converts decoded pixels to 8-bit sRGB.
-enum ColourConversion {
+enum ColorConversion {
     /// Returns three bands, or four with alpha, and the profile that describes the pixels. This is the original's own
     /// profile if it is kept, libvips' sRGB profile if the pixels were converted, or nil if the original has no
     /// profile.
@@ -38,7 +38,7 @@ enum ColourConversion {
         }
         if result.interpretation != Int(CVIPS_INTERPRETATION_SRGB) || result.bands < 3 {
             if result.interpretation == Int(CVIPS_INTERPRETATION_MULTIBAND) {
-                result = try result.labelled(result.bands < 3 ? "b-w" : "srgb")
+                result = try result.labeled(result.bands < 3 ? "b-w" : "srgb")
             }
             result = try VipsCall("colourspace", ["in": .image(result), "space": "srgb"]).image()
         }
@@ -54,13 +54,13 @@ enum ColourConversion {
     /// Returns the picture with the color space that its file names: as an ICC profile, or converted to sRGB if its
     /// values are not suitable for resizing.
     static func described(
-        _ image: Image, _ named: (_ hasProfile: Bool) -> NamedColour?
+        _ image: Image, _ named: (_ hasProfile: Bool) -> CodedColorSpace?
     ) throws(RenderError) -> Image {
         let hasProfile = ownProfile(image) != nil
-        guard let colour = named(hasProfile), !colour.isSRGB || hasProfile else { return image }
-        let isFar = colour.isFarFromSRGB
-        let result = try isFar ? image.throughLight(from: colour) : VipsCall("copy", ["in": .image(image)]).image()
-        result.set("icc-profile-data", isFar || colour.isSRGB ? nil : colour.profile(isGrey: image.bands < 3))
+        guard let color = named(hasProfile), !color.isSRGB || hasProfile else { return image }
+        let isFar = color.isFarFromSRGB
+        let result = try isFar ? image.throughLight(from: color) : VipsCall("copy", ["in": .image(image)]).image()
+        result.set("icc-profile-data", isFar || color.isSRGB ? nil : color.profile(isGray: image.bands < 3))
         return result
     }
 

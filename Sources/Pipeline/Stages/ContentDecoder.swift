@@ -6,9 +6,9 @@ import Variants
 
 /// Decodes content codings of bodies. Each body is decoded once for all concurrent requests, on a separate thread that
 /// other work does not use. The latest results are kept, including errors.
-final class UndoneCodings: Sendable {
+final class ContentDecoder: Sendable {
     typealias Outcome = Result<[UInt8], RenderError>
-    typealias Undo = @Sendable (_ codings: ContentCodings, _ sent: [UInt8]) throws(RenderError) -> [UInt8]
+    typealias Decode = @Sendable (_ codings: ContentCodings, _ sent: [UInt8]) throws(RenderError) -> [UInt8]
 
     /// A body and its codings.
     private struct Key: Hashable {
@@ -29,11 +29,11 @@ final class UndoneCodings: Sendable {
     private static let (countLimit, byteLimit) = (1024, 32 << 20)
 
     private let threads: OwnedThreads
-    private let undo: Undo
+    private let decode: Decode
     private let state = Mutex(State())
 
     /// - Parameter threads: the threads that read files.
-    init(threads: OwnedThreads, undo: @escaping Undo) { (self.threads, self.undo) = (threads, undo) }
+    init(threads: OwnedThreads, decode: @escaping Decode) { (self.threads, self.decode) = (threads, decode) }
 
     /// Returns the decoded bytes of a picture.
     ///
@@ -56,18 +56,18 @@ final class UndoneCodings: Sendable {
                 return (nil, thread)
             }
             if let known { continuation.resume(returning: known) }
-            thread?.submit { [self] in settle(key, body) }
+            thread?.submit { [self] in finish(key, body) }
         }
         return try outcome.get()
     }
 
     /// Returns the same bytes as `picture(_:_:_:)` without suspending, from the kept results or by decoding again.
     /// Blocks. Returns nil if decoding fails.
-    func pictureAgain(_ body: EntryBody, _ digest: String, _ fields: [HeaderField]) -> [UInt8]? {
+    func decodedAgain(_ body: EntryBody, _ digest: String, _ fields: [HeaderField]) -> [UInt8]? {
         guard let codings = ContentCodings(fields) else { return try? body.sent() }
         // An error was already reported when the bytes were first decoded.
         if let known = state.withLock({ $0.kept[Key(digest: digest, codings: codings)] }) { return try? known.get() }
-        return try? undo(codings, body.sent())
+        return try? decode(codings, body.sent())
     }
 
     /// Returns the header of a body after decoding the codings that the fields declare.
@@ -80,12 +80,12 @@ final class UndoneCodings: Sendable {
         return try ImageHeader.probe(await picture(body, digest, fields))
     }
 
-    private func settle(_ key: Key, _ body: EntryBody) {
+    private func finish(_ key: Key, _ body: EntryBody) {
         var isLasting = false
         let outcome = Outcome { () throws(RenderError) in
             let sent = try body.sent()
             isLasting = true
-            return try undo(key.codings, sent)
+            return try decode(key.codings, sent)
         }
         if case .failure(let error) = outcome, error.code == .overBudget { isLasting = false }
         let waiting = state.withLock { state in

@@ -1,5 +1,5 @@
 /// Lists every step and output of the recipe language, and every format that can be decoded.
-package enum Catalogue {
+package enum Catalog {
     /// The operations, one per line, in the order in which the documentation lists them.
     package static let operations: [any VariantOperation.Type] = [
         Thumbnail.self,
@@ -92,7 +92,7 @@ package enum Catalogue {
     static func operation(named token: String) -> (any VariantOperation.Type)? { operationsByToken[token] }
 }
 
-extension Catalogue {
+extension Catalog {
     /// A plain-text listing for a terminal, with the grammar of each entry followed by its summary, ranges and an
     /// example.
     package static var listing: String { listing(of: entries) }
@@ -109,12 +109,12 @@ extension Catalogue {
 }
 
 extension OutputEncoder {
-    static var entry: Catalogue.Entry {
+    static var entry: Catalog.Entry {
         let lossless =
             switch losslessness {
             case .never: "[:Q]"
             case .onRequest: "[:Q|lossless]"
-            case .always, .unlessFewColours: "[:lossless]"
+            case .always, .unlessFewColors: "[:lossless]"
             case .neverWithoutQuality: ""
             }
         return OutputSpecification.entry(
@@ -141,14 +141,14 @@ extension OutputSpecification {
     fileprivate static func entry(
         _ token: String, _ options: String, quality: String?, hasChroma: Bool = true, hasEffort: Bool = true,
         holds: KeptMetadata, summary: String, example: String
-    ) -> Catalogue.Entry {
+    ) -> Catalog.Entry {
         let list = KeptMetadata.names.filter { holds.contains($0.value) }.map(\.name).joined(separator: "+")
         let ranges =
             (quality.map { "Q 1…100 (\($0)); " } ?? "") + "SIZE such as `20kB`, `20KiB`; "
             + (hasChroma ? "chroma `auto`; " : "") + (hasEffort ? "E 0…9; " : "") + "LIST any of `\(list)`"
         let words = ChromaResolution.allCases.map(\.rawValue).joined(separator: "|")
         let keys = (hasChroma ? "[:chroma=\(words)]" : "") + (hasEffort ? "[:effort=E]" : "")
-        return Catalogue.Entry(
+        return Catalog.Entry(
             role: .output, token: token, grammar: token + options + "[:max=SIZE]" + keys + "[:keep=LIST]",
             ranges: ranges,
             words: ["keep": KeptMetadata.names.filter { holds.contains($0.value) }.map(\.name)], summary: summary,

@@ -3,7 +3,7 @@ import Testing
 @testable import Variants
 
 /// Whole pictures in a damaged wrapper. Chromium shows all mended ones.
-@Suite struct MendedPNGTests {
+@Suite struct RepairedPNGTests {
     /// A PNG taken apart: everything before its pixels, and the zlib stream.
     private struct Parts {
         var head: [UInt8]
@@ -114,7 +114,7 @@ import Testing
         for (index, bytes) in refused.enumerated() {
             let error = await #expect(throws: RenderError.self, "\(index)") { try await RenderSamples.decoded(bytes) }
             #expect(error?.code == .undecodable)
-            bytes.withUnsafeBytes { #expect(MendedPNG.bytes($0) == nil, "\(index)") }
+            bytes.withUnsafeBytes { #expect(RepairedPNG.bytes($0) == nil, "\(index)") }
         }
     }
 
@@ -131,16 +131,16 @@ import Testing
     @Test func `no bytes are too strange`() async throws {
         let whole = try await Self.png()
         for at in stride(from: 0, to: whole.count, by: 23) {
-            whole[..<at].withUnsafeBytes { _ = MendedPNG.bytes($0) }
+            whole[..<at].withUnsafeBytes { _ = RepairedPNG.bytes($0) }
             var bytes = whole
             bytes[at] ^= 1 << UInt8(at % 8)
-            bytes.withUnsafeBytes { _ = MendedPNG.bytes($0) }
+            bytes.withUnsafeBytes { _ = RepairedPNG.bytes($0) }
         }
         for at in 0..<60 {
             for value: UInt8 in [0, 0x7F, 0xFF] {
                 var bytes = whole
                 bytes[at] = value
-                bytes.withUnsafeBytes { _ = MendedPNG.bytes($0) }
+                bytes.withUnsafeBytes { _ = RepairedPNG.bytes($0) }
             }
         }
     }

@@ -4,7 +4,7 @@ import Testing
 @testable import Variants
 
 /// Patches of one colour in every kind of file, with the sRGB they must become, computed here and not by libvips.
-@Suite struct ColourTests {
+@Suite struct ColorTests {
     // MARK: Files
 
     static let size = 16
@@ -18,7 +18,7 @@ import Testing
         }
         return try Image(
             PixelStorage(bytes), width: size, height: size, bands: pixel.count, format: wide ? 2 : 0
-        ).labelled(interpretation)
+        ).labeled(interpretation)
     }
 
     static func saved(_ image: Image, _ saver: String, _ profile: [UInt8]? = nil) throws -> [UInt8] {
@@ -50,7 +50,7 @@ import Testing
     }
 
     /// The colour in the middle of what a file becomes.
-    static func colour(_ file: [UInt8], _ recipe: String = "") async throws -> [Int] {
+    static func color(_ file: [UInt8], _ recipe: String = "") async throws -> [Int] {
         let pixels = try await RenderFixture.renderer.pixels(RenderSamples.job(file, recipe))
         let at = (pixels.height / 2 * pixels.width + pixels.width / 2) * 4
         return pixels.pixels[at..<(at + 4)].map(Int.init)
@@ -115,10 +115,10 @@ import Testing
                 let file = try Self.saved(Self.patch(pixel), container, profile)
                 let expected = space.sRGB(pixel, of: 255)
                 for recipe in ["", "thumbnail:8x8"] {
-                    let found = try await Self.colour(file, recipe)
+                    let found = try await Self.color(file, recipe)
                     #expect(Self.isNear(found, expected, 3), "\(space.sample) \(pixel): \(found), not \(expected)")
                 }
-                let kept = try await Self.colour(file, "profile:keep")
+                let kept = try await Self.color(file, "profile:keep")
                 #expect(Self.isNear(kept, pixel, 2), "\(pixel) kept: \(kept)")
             }
         }
@@ -129,14 +129,14 @@ import Testing
         for pixel in Self.pixels {
             let wide = pixel.map { $0 * 257 }
             let plain = try Self.saved(Self.patch(wide, wide: true, interpretation: "rgb16"), container)
-            #expect(Self.isNear(try await Self.colour(plain), pixel, 1))
+            #expect(Self.isNear(try await Self.color(plain), pixel, 1))
             let soft = try Self.saved(Self.patch(wide + [0x8080], wide: true, interpretation: "rgb16"), container)
-            #expect(Self.isNear(try await Self.colour(soft), pixel + [128], 1))
-            #expect(Self.isNear(try await Self.colour(soft, "thumbnail:8x8"), pixel + [128], 2))
+            #expect(Self.isNear(try await Self.color(soft), pixel + [128], 1))
+            #expect(Self.isNear(try await Self.color(soft, "thumbnail:8x8"), pixel + [128], 2))
             let space = Space.all[0]
             let profiled = try Self.saved(
                 Self.patch(wide, wide: true, interpretation: "rgb16"), container, Self.profile(of: space.sample))
-            #expect(Self.isNear(try await Self.colour(profiled), space.sRGB(pixel, of: 255), 3))
+            #expect(Self.isNear(try await Self.color(profiled), space.sRGB(pixel, of: 255), 3))
         }
     }
 
@@ -147,21 +147,21 @@ import Testing
         for value in [0, 17, 128, 200, 255] {
             let file = try Self.saved(Self.patch([value], interpretation: "b-w"), container)
             for recipe in ["", "thumbnail:8x8"] {
-                #expect(Self.isNear(try await Self.colour(file, recipe), [value, value, value, 255], 1))
+                #expect(Self.isNear(try await Self.color(file, recipe), [value, value, value, 255], 1))
             }
             if container == "jpeg" { continue }
             let soft = try Self.saved(Self.patch([value, 100], interpretation: "b-w"), container)
             let wide = try Self.saved(
                 Self.patch([value * 257, 100 * 257], wide: true, interpretation: "grey16"), container)
             for file in [soft, wide] {
-                #expect(Self.isNear(try await Self.colour(file), [value, value, value, 100], 1))
-                #expect(Self.isNear(try await Self.colour(file, "thumbnail:8x8"), [value, value, value, 100], 2))
+                #expect(Self.isNear(try await Self.color(file), [value, value, value, 100], 1))
+                #expect(Self.isNear(try await Self.color(file, "thumbnail:8x8"), [value, value, value, 100], 2))
             }
         }
     }
 
     /// A grey profile of light that grows with the number, ICC.1:2001-04.
-    static let linearGrey: [UInt8] = {
+    static let linearGray: [UInt8] = {
         func number(_ value: Int, _ count: Int = 4) -> [UInt8] { HandmadeImages.big(value, count) }
         let ascii = HandmadeImages.ascii
         let curve = ascii("curv") + number(0) + number(0)
@@ -183,8 +183,8 @@ import Testing
     func `a grey profile is followed`(container: String) async throws {
         for value in [20, 55, 128, 255] {
             let expected = Int((255 * SRGBCurve.encoded(Double(value) / 255)).rounded())
-            let file = try Self.saved(Self.patch([value], interpretation: "b-w"), container, Self.linearGrey)
-            let found = try await Self.colour(file)
+            let file = try Self.saved(Self.patch([value], interpretation: "b-w"), container, Self.linearGray)
+            let found = try await Self.color(file)
             #expect(Self.isNear(found, [expected, expected, expected, 255], 2), "\(value): \(found)")
         }
     }
@@ -196,21 +196,21 @@ import Testing
         let cmyk = try Self.profile(of: "cmyk-profile.jpg")
         let broken: [[UInt8]] = [
             Array(p3.prefix(p3.count / 2)), Array(p3.prefix(100)), Array(p3.prefix(131)), [1, 2, 3],
-            [UInt8](repeating: 0, count: 600), cmyk, Self.linearGrey,
+            [UInt8](repeating: 0, count: 600), cmyk, Self.linearGray,
         ]
         for (index, profile) in broken.enumerated() {
             for container in ["png", "jpeg", "webp", "tiff"] {
                 let file = try Self.saved(Self.patch([200, 120, 90]), container, profile)
                 for recipe in ["", "thumbnail:8x8"] {
-                    let found = try await Self.colour(file, recipe)
+                    let found = try await Self.color(file, recipe)
                     #expect(Self.isNear(found, [200, 120, 90, 255], 2), "\(container) with profile \(index): \(found)")
                 }
             }
         }
-        for profile in [p3, cmyk, Array(Self.linearGrey.prefix(140))] {
+        for profile in [p3, cmyk, Array(Self.linearGray.prefix(140))] {
             for container in ["png", "jpeg", "tiff"] {
                 let file = try Self.saved(Self.patch([99], interpretation: "b-w"), container, profile)
-                let found = try await Self.colour(file)
+                let found = try await Self.color(file)
                 #expect(Self.isNear(found, [99, 99, 99, 255], 1), "\(container): \(found)")
             }
         }
@@ -245,7 +245,7 @@ import Testing
         for (ink, low, high) in Self.inks {
             func check(_ file: [UInt8], _ what: String) async throws {
                 for recipe in ["", "thumbnail:8x8"] {
-                    let found = try await Self.colour(file, recipe)
+                    let found = try await Self.color(file, recipe)
                     let fits = (0..<3).allSatisfy { (low[$0]...high[$0]).contains(found[$0]) }
                     #expect(fits && found[3] == 255, "\(what) \(ink): \(found)")
                 }
@@ -261,17 +261,17 @@ import Testing
     @Test func `a CMYK file with a profile of RGB or a broken one is taken as one without`() async throws {
         let cmyk = try Self.profile(of: "cmyk-profile.jpg")
         let wrong = [
-            try Self.profile(of: "wide-gamut-p3.jpg"), Self.linearGrey, Array(cmyk.prefix(cmyk.count / 2)), [9, 9, 9],
+            try Self.profile(of: "wide-gamut-p3.jpg"), Self.linearGray, Array(cmyk.prefix(cmyk.count / 2)), [9, 9, 9],
         ]
         for (ink, _, _) in Self.inks {
-            let plain = try await Self.colour(Self.saved(Self.patch(ink, interpretation: "cmyk"), "jpeg"))
+            let plain = try await Self.color(Self.saved(Self.patch(ink, interpretation: "cmyk"), "jpeg"))
             for profile in wrong {
                 let file = try Self.saved(Self.patch(ink, interpretation: "cmyk"), "jpeg", profile)
-                let found = try await Self.colour(file)
+                let found = try await Self.color(file)
                 #expect(Self.isNear(found, plain, 2), "\(ink): \(found), not \(plain)")
             }
             let profiled = try Self.saved(Self.patch(ink, interpretation: "cmyk"), "jpeg", cmyk)
-            #expect(try await Self.colour(profiled).allSatisfy { (0...255).contains($0) })
+            #expect(try await Self.color(profiled).allSatisfy { (0...255).contains($0) })
         }
     }
 }

@@ -5,7 +5,7 @@ import Pipeline
 import Variants
 
 /// All settings. To add a setting, add a line here and use the property that it fills.
-enum SettingCatalogue {
+enum SettingCatalog {
     private static let positive = 1...Int.max
 
     static let all: [Setting] = pipeline + starting + serving
@@ -189,7 +189,8 @@ enum SettingCatalogue {
         Setting(
             "render.isolation", \.isolation, .choice,
             "workers: render in separate processes, so that a crash affects only one request",
-            departure: "inProcess in the library, because it needs no worker executable; only for trusted pictures"),
+            differingDefault:
+                "inProcess in the library, because it needs no worker executable; only for trusted pictures"),
         Setting(
             "libvips", \.pipeline.rendering.libvips, .path,
             "path of the libvips library to load, for example from pyvips-binary on PyPI; empty: the system's libvips.so.42"

@@ -5,7 +5,7 @@ import CResample
 ///
 /// A full decode clips each pixel, whereas a decoder that averages 4 × 4 pixels clips only the averages. If many
 /// squares are partly clipped, averages of decoded pixels are therefore darker than the output of an averaging decoder.
-struct CutSquares {
+struct ClippingEstimate {
     private(set) var seen = 0
     private(set) var cut = 0
 
@@ -15,7 +15,7 @@ struct CutSquares {
     var isMuch: Bool { Double(cut) > 0.3 * Double(seen) }
 
     /// Examines the first four rows of a strip. In strips of sixteen rows, this is every fourth square.
-    mutating func look(at strip: Image.Tile, bands: Int) {
+    mutating func examine(at strip: Image.Tile, bands: Int) {
         guard strip.size.height >= 4 else { return }
         seen += strip.size.width / 4
         cut += Int(

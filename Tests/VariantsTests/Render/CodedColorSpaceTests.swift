@@ -6,7 +6,7 @@ import Testing
 
 /// Colour spaces named by code points or numbers instead of an ICC profile. Expected values are the standards'
 /// arithmetic, computed here.
-@Suite struct NamedColourTests {
+@Suite struct CodedColorSpaceTests {
     // MARK: Files
 
     static func number(_ value: Int, _ count: Int = 4) -> [UInt8] { HandmadeImages.big(value, count) }
@@ -39,7 +39,7 @@ import Testing
         let nclx = [UInt8]("colrnclx".utf8)
         if compression == "hevc" {
             let codes = [UInt8]("nclx".utf8) + number(primaries, 2) + number(transfer, 2) + number(6, 2) + [0x80]
-            return try HEIFAlphaTests.rewritten(file, colour: [("colr", codes)])
+            return try HEIFAlphaTests.rewritten(file, color: [("colr", codes)])
         }
         let at = try #require((0..<file.count - 12).first { file[$0..<$0 + 8].elementsEqual(nclx) })
         file.replaceSubrange(at + 8..<at + 12, with: number(primaries, 2) + number(transfer, 2))
@@ -92,8 +92,8 @@ import Testing
 
     @Test func `gAMA and cHRM of PNG are followed, where sRGB's do not say it better (W3C PNG §11.3.2)`() async throws {
         for value in [17, 34, 68, 136, 204, 255] {
-            let plain = try ColourTests.saved(ColourTests.patch([value, value, value]), "png")
-            let grey = try ColourTests.saved(ColourTests.patch([value], interpretation: "b-w"), "png")
+            let plain = try ColorTests.saved(ColorTests.patch([value, value, value]), "png")
+            let gray = try ColorTests.saved(ColorTests.patch([value], interpretation: "b-w"), "png")
             let linear = Self.encoded([Double(value) / 255])[0]
             let old = Self.encoded([pow(Double(value) / 255, 1.8)])[0]
             let cases: [([(String, [UInt8])], Int)] = [
@@ -105,28 +105,28 @@ import Testing
                 ([Self.gamma(100_000), ("cHRM", [1, 2, 3])], value), ([("gAMA", [1])], value),
             ]
             for (chunks, expected) in cases {
-                for (file, recipe) in [(plain, ""), (plain, "thumbnail:8x8"), (grey, ""), (grey, "thumbnail:8x8")] {
-                    let found = try await ColourTests.colour(Self.png(file, chunks), recipe)
+                for (file, recipe) in [(plain, ""), (plain, "thumbnail:8x8"), (gray, ""), (gray, "thumbnail:8x8")] {
+                    let found = try await ColorTests.color(Self.png(file, chunks), recipe)
                     let wanted = [expected, expected, expected, 255]
                     #expect(
-                        ColourTests.isNear(found, wanted, 1), "\(value) \(chunks) \(recipe): \(found), not \(wanted)")
+                        ColorTests.isNear(found, wanted, 1), "\(value) \(chunks) \(recipe): \(found), not \(wanted)")
                 }
             }
         }
-        let file = try ColourTests.saved(ColourTests.patch([200, 50, 50]), "png")
+        let file = try ColorTests.saved(ColorTests.patch([200, 50, 50]), "png")
         let wide = Self.png(file, [Self.gamma(45_455), Self.primaries(Self.adobe)])
         let expected = Self.converted([200, 50, 50], Self.fromAdobe) { pow($0, 2.2) }
-        #expect(ColourTests.isNear(try await ColourTests.colour(wide), expected + [255], 2))
-        #expect(ColourTests.isNear(try await ColourTests.colour(wide, "profile:keep"), [200, 50, 50, 255], 0))
+        #expect(ColorTests.isNear(try await ColorTests.color(wide), expected + [255], 2))
+        #expect(ColorTests.isNear(try await ColorTests.color(wide, "profile:keep"), [200, 50, 50, 255], 0))
     }
 
     @Test func `light is mixed as light where a PNG stores it so`() async throws {
         // Columns of two greys: the mean of their light, whatever the picture is shrunk to.
         let columns = try RenderFixture.image(64, 8) { x, _ in x % 2 == 0 ? [20, 20, 20] : [220, 220, 220] }
-        let file = Self.png(try ColourTests.saved(columns, "png"), [Self.gamma(100_000)])
-        let found = try await ColourTests.colour(file, "thumbnail:8x1:light=linear")
+        let file = Self.png(try ColorTests.saved(columns, "png"), [Self.gamma(100_000)])
+        let found = try await ColorTests.color(file, "thumbnail:8x1:light=linear")
         let mean = 120.0 / 255
-        #expect(ColourTests.isNear(found, Self.encoded([mean, mean, mean]), 3), "\(found)")
+        #expect(ColorTests.isNear(found, Self.encoded([mean, mean, mean]), 3), "\(found)")
     }
 
     @Test func `a transparent picture keeps its alpha, in 8 and 16 bits`() async throws {
@@ -134,22 +134,22 @@ import Testing
             [Self.gamma(100_000)], [Self.gamma(55_556)], [Self.codes(12, 13, 0, 1)], [Self.codes(9, 16, 0, 1)],
         ]
         for chunk in chunks {
-            let narrow = try ColourTests.saved(ColourTests.patch([200, 50, 50, 100]), "png")
-            let wide = try ColourTests.saved(
-                ColourTests.patch([51400, 12850, 12850, 25700], wide: true, interpretation: "rgb16"), "png")
+            let narrow = try ColorTests.saved(ColorTests.patch([200, 50, 50, 100]), "png")
+            let wide = try ColorTests.saved(
+                ColorTests.patch([51400, 12850, 12850, 25700], wide: true, interpretation: "rgb16"), "png")
             let (first, second) = (
-                try await ColourTests.colour(Self.png(narrow, chunk)),
-                try await ColourTests.colour(Self.png(wide, chunk))
+                try await ColorTests.color(Self.png(narrow, chunk)),
+                try await ColorTests.color(Self.png(wide, chunk))
             )
-            #expect(first[3] == 100 && second[3] == 100 && ColourTests.isNear(first, second, 1), "\(first), \(second)")
+            #expect(first[3] == 100 && second[3] == 100 && ColorTests.isNear(first, second, 1), "\(first), \(second)")
         }
     }
 
     @Test func `cICP comes before iCCP, and a usable iCCP before all else`() async throws {
-        let p3 = try ColourTests.profile(of: "wide-gamut-p3.jpg")
+        let p3 = try ColorTests.profile(of: "wide-gamut-p3.jpg")
         let pixel = [200, 50, 50]
-        let profiled = try ColourTests.saved(ColourTests.patch(pixel), "png", p3)
-        let half = try ColourTests.saved(ColourTests.patch(pixel), "png", Array(p3.prefix(p3.count / 2)))
+        let profiled = try ColorTests.saved(ColorTests.patch(pixel), "png", p3)
+        let half = try ColorTests.saved(ColorTests.patch(pixel), "png", Array(p3.prefix(p3.count / 2)))
         let inP3 = Self.converted(pixel, Self.fromP3, SRGBCurve.linear)
         let inBT2020 = Self.converted(pixel, Self.fromBT2020, SRGBCurve.linear)
         let linear = Self.encoded(pixel.map { Double($0) / 255 })
@@ -165,13 +165,13 @@ import Testing
             (half, [Self.gamma(100_000)], linear), (half, [Self.srgb, Self.gamma(100_000)], pixel), (half, [], pixel),
         ]
         for (file, chunks, expected) in cases {
-            let found = try await ColourTests.colour(Self.png(file, chunks))
-            #expect(ColourTests.isNear(found, expected + [255], 2), "\(chunks): \(found), not \(expected)")
+            let found = try await ColorTests.color(Self.png(file, chunks))
+            #expect(ColorTests.isNear(found, expected + [255], 2), "\(chunks): \(found), not \(expected)")
         }
     }
 
     @Test func `half a profile is no profile, and is not kept`() throws {
-        let whole = NamedColour(primaries: 12, transfer: 13, "")?.profile(isGrey: false) ?? []
+        let whole = CodedColorSpace(primaries: 12, transfer: 13, "")?.profile(isGray: false) ?? []
         func isUsable(_ profile: [UInt8]) -> Bool {
             profile.withUnsafeBytes { ICCProfile.intent(ByteReader($0), for: "RGB ") } != nil
         }
@@ -191,8 +191,8 @@ import Testing
     @Test(arguments: ["av1", "hevc"])
     func `code points of AVIF and HEIF are followed, in 8 bits and more`(compression: String) async throws {
         let pixel = [200, 50, 50]
-        let image = try ColourTests.patch(pixel)
-        let wide = try ColourTests.patch(pixel.map { $0 * 257 }, wide: true, interpretation: "rgb16")
+        let image = try ColorTests.patch(pixel)
+        let wide = try ColorTests.patch(pixel.map { $0 * 257 }, wide: true, interpretation: "rgb16")
         let cases: [(Int, Int, [Int])] = [
             (1, 13, pixel), (1, 1, pixel), (2, 2, pixel),
             (12, 13, Self.converted(pixel, Self.fromP3, SRGBCurve.linear)),
@@ -207,9 +207,9 @@ import Testing
             for (image, bits) in [(image, 8), (wide, compression == "av1" ? 12 : 10)] {
                 let file = try Self.heif(image, primaries, transfer, compression: compression, bits: bits)
                 for recipe in ["", "thumbnail:8x8"] {
-                    let found = try await ColourTests.colour(file, recipe)
+                    let found = try await ColorTests.color(file, recipe)
                     #expect(
-                        ColourTests.isNear(found, expected + [255], 4),
+                        ColorTests.isNear(found, expected + [255], 4),
                         "\(primaries)/\(transfer), \(bits) bits, \(recipe): \(found), not \(expected)")
                 }
             }
@@ -226,7 +226,7 @@ import Testing
         for pixel in [
             [128, 128, 128], [240, 240, 240], [200, 60, 60], [60, 200, 60], [60, 60, 200], [220, 180, 40],
         ] {
-            var file = try ColourTests.saved(ColourTests.patch(pixel), "avif")
+            var file = try ColorTests.saved(ColorTests.patch(pixel), "avif")
             let at = try #require((0..<file.count - 15).first { file[$0...].starts(with: "colrnclx".utf8) })
             let codes = Self.number(1, 2) + Self.number(13, 2) + Self.number(matrix.code, 2) + [isFull ? 0x80 : 0]
             file.replaceSubrange(at + 8..<at + 15, with: codes)
@@ -245,9 +245,9 @@ import Testing
                 isFull ? $0 / 255 : ($0 - 16) / 219
             }
             let expected = (matrix.code == 0 ? stored : [r, g, b]).map { Int(coded($0 * 255)) }
-            let found = try await ColourTests.colour(file)
+            let found = try await ColorTests.color(file)
             #expect(
-                ColourTests.isNear(found, expected, 1),
+                ColorTests.isNear(found, expected, 1),
                 "matrix \(matrix.code), full range \(isFull): \(found), not \(expected)")
         }
     }
@@ -256,7 +256,7 @@ import Testing
         async throws
     {
         for pixel in [[128, 128, 128], [200, 60, 60], [60, 200, 60], [60, 60, 200]] {
-            let image = try ColourTests.patch(
+            let image = try ColorTests.patch(
                 pixel.map { bits == 8 ? $0 : $0 * 257 }, wide: bits > 8, interpretation: bits > 8 ? "rgb16" : "srgb")
             var file = try Self.heif(image, 1, 13, bits: bits)
             let at = try #require((0..<file.count - 15).first { file[$0...].starts(with: "colrnclx".utf8) })
@@ -266,14 +266,14 @@ import Testing
             let luma = 0.299 * red + 0.587 * green + 0.114 * blue
             let (cg, co) = ((blue - luma) / 1.772, (red - luma) / 1.402)
             let expected = [luma - cg + co, luma + cg, luma - cg - co].map { Int(min(255, max(0, $0)).rounded()) }
-            let found = try await ColourTests.colour(file)
-            #expect(ColourTests.isNear(found, expected, 3), "\(pixel), \(bits) bits: \(found), not \(expected)")
+            let found = try await ColorTests.color(file)
+            #expect(ColorTests.isNear(found, expected, 3), "\(pixel), \(bits) bits: \(found), not \(expected)")
         }
     }
 
     @Test(arguments: [8, 10], [true, false])
     func `the limited range of a grey AVIF is expanded (H.273 §8.3)`(bits: Int, isFull: Bool) async throws {
-        var file = GreyAVIF.file(bits: bits)
+        var file = GrayAVIF.file(bits: bits)
         let at = try #require((0..<file.count - 15).first { file[$0...].starts(with: "colrnclx".utf8) })
         if isFull { file[at + 14] = 0x80 }
         let pixels = try await RenderFixture.renderer.pixels(RenderSamples.job(file, ""))
@@ -281,22 +281,22 @@ import Testing
             let expected = Int((isFull ? 16 + value * 219 / 255 : value).rounded())
             let start = (8 * pixels.width + index * 4 + 1) * 4
             let found = pixels.pixels[start..<start + 4].map(Int.init)
-            #expect(ColourTests.isNear(found, [expected, expected, expected, 255], 1), "\(found), not \(expected)")
+            #expect(ColorTests.isNear(found, [expected, expected, expected, 255], 1), "\(found), not \(expected)")
         }
     }
 
     @Test func `primaries of old television and film keep white`() async throws {
         for primaries in [4, 7, 8] {
-            let white = try await ColourTests.colour(Self.heif(ColourTests.patch([255, 255, 255]), primaries, 13))
-            #expect(ColourTests.isNear(white, [255, 255, 255, 255], 2), "\(primaries): \(white)")
-            let red = try await ColourTests.colour(Self.heif(ColourTests.patch([200, 50, 50]), primaries, 13))
-            #expect(!ColourTests.isNear(red, [200, 50, 50], 1), "\(primaries): \(red)")
+            let white = try await ColorTests.color(Self.heif(ColorTests.patch([255, 255, 255]), primaries, 13))
+            #expect(ColorTests.isNear(white, [255, 255, 255, 255], 2), "\(primaries): \(white)")
+            let red = try await ColorTests.color(Self.heif(ColorTests.patch([200, 50, 50]), primaries, 13))
+            #expect(!ColorTests.isNear(red, [200, 50, 50], 1), "\(primaries): \(red)")
         }
     }
 
     @Test func `a kept profile is written for colours that had only a name`() async throws {
         let pixel = [200, 50, 50]
-        let file = try Self.heif(ColourTests.patch(pixel), 12, 13)
+        let file = try Self.heif(ColorTests.patch(pixel), 12, 13)
         for output in ["png", "avif:100"] {
             let job = try RenderSamples.job(file, "profile:keep,\(output)")
             let variant = try await RenderFixture.renderer.render(job)
@@ -306,9 +306,9 @@ import Testing
             #expect(
                 profile.withUnsafeBytes { ProfileName.read(ByteReader($0)) }
                     == "Display P3 primaries, sRGB curve (nclx)")
-            #expect(ColourTests.isNear(try await ColourTests.colour(variant.bytes, "profile:keep"), pixel, 4))
+            #expect(ColorTests.isNear(try await ColorTests.color(variant.bytes, "profile:keep"), pixel, 4))
             let expected = Self.converted(pixel, Self.fromP3, SRGBCurve.linear)
-            #expect(ColourTests.isNear(try await ColourTests.colour(variant.bytes), expected, 4))
+            #expect(ColorTests.isNear(try await ColorTests.color(variant.bytes), expected, 4))
         }
     }
 
@@ -318,14 +318,14 @@ import Testing
         for (nits, light) in Self.toned {
             let value = Self.pq(nits)
             let code = Int((value * 65535).rounded())
-            let image = try ColourTests.patch([code, code, code], wide: true, interpretation: "rgb16")
+            let image = try ColorTests.patch([code, code, code], wide: true, interpretation: "rgb16")
             let expected = Self.encoded([light, light, light])
-            let png = Self.png(try ColourTests.saved(image, "png"), [Self.codes(9, 16, 0, 1)])
+            let png = Self.png(try ColorTests.saved(image, "png"), [Self.codes(9, 16, 0, 1)])
             let heic = try Self.heif(image, 9, 16, compression: "hevc", bits: 10)
             for (file, tolerance) in [(png, 1), (try Self.heif(image, 9, 16, bits: 12), 2), (heic, 2)] {
                 for recipe in ["", "thumbnail:8x8", "profile:keep"] {
-                    let found = try await ColourTests.colour(file, recipe)
-                    #expect(ColourTests.isNear(found, expected, tolerance), "\(nits) nits: \(found), not \(expected)")
+                    let found = try await ColorTests.color(file, recipe)
+                    #expect(ColorTests.isNear(found, expected, tolerance), "\(nits) nits: \(found), not \(expected)")
                 }
             }
         }
@@ -333,10 +333,10 @@ import Testing
         let light: (String, [UInt8]) = ("cLLI", Self.number(40_000_000) + Self.number(1_000_000))
         for (nits, expected) in [(100.0, 136), (203, 187), (500, 212), (1000, 226), (4000, 255)] {
             let code = Int((Self.pq(nits) * 65535).rounded())
-            let image = try ColourTests.patch([code, code, code], wide: true, interpretation: "rgb16")
-            let file = Self.png(try ColourTests.saved(image, "png"), [Self.codes(9, 16, 0, 1), light])
-            let found = try await ColourTests.colour(file)
-            #expect(ColourTests.isNear(found, [expected, expected, expected], 2), "\(nits) nits: \(found)")
+            let image = try ColorTests.patch([code, code, code], wide: true, interpretation: "rgb16")
+            let file = Self.png(try ColorTests.saved(image, "png"), [Self.codes(9, 16, 0, 1), light])
+            let found = try await ColorTests.color(file)
+            #expect(ColorTests.isNear(found, [expected, expected, expected], 2), "\(nits) nits: \(found)")
         }
     }
 
@@ -345,26 +345,26 @@ import Testing
             let scene = value <= 0.5 ? value * value / 3 : (exp((value - 0.55991073) / 0.17883277) + 0.28466892) / 12
             let shown = pow(scene, 1.2) * 1000 / 203
             let code = Int((value * 65535).rounded())
-            let image = try ColourTests.patch([code, code, code], wide: true, interpretation: "rgb16")
-            let file = Self.png(try ColourTests.saved(image, "png"), [Self.codes(9, 18, 0, 1)])
-            let found = try await ColourTests.colour(file)
+            let image = try ColorTests.patch([code, code, code], wide: true, interpretation: "rgb16")
+            let file = Self.png(try ColorTests.saved(image, "png"), [Self.codes(9, 18, 0, 1)])
+            let found = try await ColorTests.color(file)
             let expected = value == 1 ? [255, 255, 255] : Self.encoded([shown / 2, shown / 2, shown / 2])
-            #expect(ColourTests.isNear(found, expected, 1), "\(value): \(found), not \(expected)")
+            #expect(ColorTests.isNear(found, expected, 1), "\(value): \(found), not \(expected)")
         }
     }
 
     @Test func `colours of HDR keep their hue, since all three are dimmed alike`() async throws {
         // Red at reference white beside half of it: one factor of ½, then out of BT.709 unchanged.
         let codes = [203.0, 101.5, 101.5].map { Int((Self.pq($0) * 65535).rounded()) }
-        let image = try ColourTests.patch(codes, wide: true, interpretation: "rgb16")
-        let file = Self.png(try ColourTests.saved(image, "png"), [Self.codes(1, 16, 0, 1)])
-        let found = try await ColourTests.colour(file)
-        #expect(ColourTests.isNear(found, Self.encoded([0.5, 0.25, 0.25]), 1), "\(found)")
+        let image = try ColorTests.patch(codes, wide: true, interpretation: "rgb16")
+        let file = Self.png(try ColorTests.saved(image, "png"), [Self.codes(1, 16, 0, 1)])
+        let found = try await ColorTests.color(file)
+        #expect(ColorTests.isNear(found, Self.encoded([0.5, 0.25, 0.25]), 1), "\(found)")
     }
 
     @Test func `plain sRGB pays nothing, whatever says that it is sRGB`() throws {
-        let patch = try ColourTests.patch([1, 2, 3])
-        let png = try ColourTests.saved(patch, "png")
+        let patch = try ColorTests.patch([1, 2, 3])
+        let png = try ColorTests.saved(patch, "png")
         for chunks in [[], [Self.srgb], [Self.gamma(45_455)], [Self.codes(1, 13, 0, 1)]] {
             let file = Self.png(png, chunks)
             try file.withUnsafeBytes { bytes in
@@ -376,27 +376,27 @@ import Testing
 
     @Test(arguments: 0..<4)
     func `damaged boxes and chunks never trap`(seed: Int) throws {
-        let image = try ColourTests.patch([200, 50, 50, 100])
-        let p3 = try ColourTests.profile(of: "wide-gamut-p3.jpg")
+        let image = try ColorTests.patch([200, 50, 50, 100])
+        let p3 = try ColorTests.profile(of: "wide-gamut-p3.jpg")
         let chunks = [
             Self.codes(9, 16, 0, 1), Self.gamma(100_000), Self.primaries(Self.adobe), ("cLLI", Self.number(7)),
         ]
         let files = [
-            Self.png(try ColourTests.saved(image, "png"), Array(chunks[(seed % 2)...])), p3,
-            try HEIFAlphaTests.rewritten(Self.heif(image, 9, 16), colour: [("irot", [1])], isPremultiplied: true),
+            Self.png(try ColorTests.saved(image, "png"), Array(chunks[(seed % 2)...])), p3,
+            try HEIFAlphaTests.rewritten(Self.heif(image, 9, 16), color: [("irot", [1])], isPremultiplied: true),
         ]
         var random = SystemRandomNumberGenerator()
         func read(_ bytes: [UInt8]) {
             bytes.withUnsafeBytes { buffer in
                 let file = ByteReader(buffer)
-                let colours = [PNGDecoder.colour(file, hasProfile: false), HEIFHeader.colour(file)]
-                for case let colour? in colours {
+                let colors = [PNGDecoder.color(file, hasProfile: false), HEIFHeader.color(file)]
+                for case let color? in colors {
                     _ = (
-                        colour.title, colour.isFarFromSRGB, colour.profile(isGrey: false), colour.profile(isGrey: true)
+                        color.title, color.isFarFromSRGB, color.profile(isGray: false), color.profile(isGray: true)
                     )
-                    _ = NamedColour.conversion(from: colour.primaries, to: NamedColour.bt2020)
+                    _ = CodedColorSpace.conversion(from: color.primaries, to: CodedColorSpace.bt2020)
                     for light in [0.0, 0.5, 1, 60] {
-                        _ = ToneMap(peak: colour.peak / 203).gain(colour.curve.light(light))
+                        _ = ToneMap(peak: color.peak / 203).gain(color.curve.light(light))
                     }
                 }
                 _ = (

@@ -2,7 +2,7 @@ import Glibc
 
 /// A color space that a file specifies by primaries and a transfer curve instead of an ICC profile. The file uses
 /// either code points of ITU-T H.273 (cICP in PNG, `nclx` in AVIF and HEIF) or numbers (gAMA and cHRM in PNG).
-struct NamedColour: Sendable, Hashable {
+struct CodedColorSpace: Sendable, Hashable {
     /// The transfer curve from values to light, both 0…1.
     enum Curve: Sendable, Hashable {
         /// (a·x + b)^g for values of at least `d`, and c·x for smaller values.

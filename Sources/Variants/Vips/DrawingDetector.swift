@@ -1,6 +1,6 @@
 /// Distinguishes drawings from photographs by their decoded rows. The noise of photographs causes small differences
 /// between adjacent pixels, whereas a drawing has edges and areas of a single color.
-struct CalmRows {
+struct DrawingDetector {
     private var seen = 0
     private var noisy = 0
 
@@ -12,7 +12,7 @@ struct CalmRows {
     func index(of lights: [Double]) -> Int { lights.count > 1 && isCalm ? 1 : 0 }
 
     /// Examines the second row of a strip. Uses the high bytes of green or gray.
-    mutating func look(at strip: Image.Tile, bands: Int) {
+    mutating func examine(at strip: Image.Tile, bands: Int) {
         guard strip.size.height > 1 else { return }
         let (step, sampleBytes) = (strip.pixelBytes, strip.pixelBytes / bands)
         let sample = (bands >= 3 ? sampleBytes : 0) + sampleBytes - 1

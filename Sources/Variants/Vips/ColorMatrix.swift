@@ -6,14 +6,14 @@ import CVips
 /// (Filter Effects 1, §6 and §12). Results are rounded half up and clipped.
 extension Picture {
     /// Multiplies the red, green and blue of each pixel by `matrix` and adds `offset` to each component.
-    func recoloured(
+    func recolored(
         _ context: RenderContext, _ matrix: [[Double]], offset: Double = 0
     ) throws(RenderError) -> Picture {
-        let settled = try settled(context)
-        let image = settled.image
+        let normalized = try normalized(context)
+        let image = normalized.image
         let offsets = [offset + 0.5, offset + 0.5, offset + 0.5] + (image.hasAlpha ? [0.5] : [])
         let mixed = try image.recombined(matrix, keepsAlpha: true)
-        return try settled.replacing(mixed.bytes(plus: offsets).labelled("srgb"))
+        return try normalized.replacing(mixed.bytes(plus: offsets).labeled("srgb"))
     }
 }
 
@@ -38,7 +38,7 @@ extension Image {
         let sums = try recombined(matrix, keepsAlpha: true)
         let halves = offsets.map { $0 + 0.5 } + (hasAlpha ? [0.5] : [])
         return try sums.linear(halves.map { _ in 1 }, halves).cast(to: isWide ? "ushort" : "uchar")
-            .labelled(isWide ? "rgb16" : "srgb")
+            .labeled(isWide ? "rgb16" : "srgb")
     }
 
     /// Adds an offset to each band and truncates the sums to bytes. Include ½ in the offsets to round the sums.

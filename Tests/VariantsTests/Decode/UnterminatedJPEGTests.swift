@@ -3,19 +3,19 @@ import Testing
 @testable import Variants
 
 /// A JPEG without its EOI marker is decoded if its data is there, and only then.
-@Suite struct UnendedJPEGTests {
-    private static func ending(_ bytes: [UInt8]) -> UnendedJPEG.Ending? {
-        bytes.withUnsafeBytes { UnendedJPEG.ending(ByteReader($0)) }
+@Suite struct UnterminatedJPEGTests {
+    private static func ending(_ bytes: [UInt8]) -> UnterminatedJPEG.Ending? {
+        bytes.withUnsafeBytes { UnterminatedJPEG.ending(ByteReader($0)) }
     }
 
     /// JPEGs of every structure that libjpeg writes, of sizes that fill no block.
     private static func files() throws -> [(name: String, bytes: [UInt8])] {
-        let colour = try RenderFixture.gradientImage(61, 43)
-        let grey = try RenderFixture.image(37, 29, bands: 1) { x, y in [UInt8((x * 7 + y * 3) & 0xFF)] }
+        let color = try RenderFixture.gradientImage(61, 43)
+        let gray = try RenderFixture.image(37, 29, bands: 1) { x, y in [UInt8((x * 7 + y * 3) & 0xFF)] }
         let noise = try RenderFixture.image(33, 41) { x, y in (0..<3).map { UInt8((x * 89 + y * 57 + $0 * 31) & 0xFF) }
         }
         var files: [(String, [UInt8])] = []
-        for (picture, image) in [("colour", colour), ("grey", grey), ("noise", noise)] {
+        for (picture, image) in [("colour", color), ("grey", gray), ("noise", noise)] {
             for isProgressive in [false, true] {
                 for restart in [0, 1, 3] {
                     for subsampling in ["on", "off"] {

@@ -3,7 +3,7 @@ import PipelineSupport
 
 /// The program's requirements on the system. They are checked before a command runs. If it could not start threads, for
 /// example, a command would hang.
-enum Surroundings {
+enum SystemRequirements {
     /// The reason why no command can run, or nil if commands can run.
     static var refusal: CommandFailure? {
         // Swift reads the arguments from /proc. They always include at least the program's name.

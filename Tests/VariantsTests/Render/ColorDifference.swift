@@ -3,7 +3,7 @@ import Glibc
 @testable import Variants
 
 /// CIEDE2000 between pictures (ISO/CIE 11664-6; the formulas in the order of Sharma, Wu and Dalal, 2005).
-enum ColourDifference {
+enum ColorDifference {
     struct Lab {
         var l: Double
         var a: Double

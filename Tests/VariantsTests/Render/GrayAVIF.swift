@@ -1,6 +1,6 @@
 /// AVIF of 16 × 16 grey pixels (4:0:0) in a limited range: four columns of 0, 64, 128 and 255, by
 /// `avifenc --min 0 --max 0 -s 0 -y 400 -r limited` of libavif 0.11. libvips writes no grey AVIF.
-enum GreyAVIF {
+enum GrayAVIF {
     static func file(bits: Int) -> [UInt8] { bytes(bits == 8 ? eight : ten) }
 
     /// The bytes that hexadecimal digits stand for.

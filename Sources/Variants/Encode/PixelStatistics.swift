@@ -1,6 +1,6 @@
 /// Properties of finished pixels that determine their encoding. They are measured in a single pass that takes 1 to 3 ns
 /// per pixel (docs/benchmarks.md explains the thresholds).
-struct PixelLook: Sendable, Hashable {
+struct PixelStatistics: Sendable, Hashable {
     /// Whether the picture looks like a drawing, even if resizing has mixed its colors.
     ///
     /// A drawing has few colors: at most one per sixteen pixels, or at most 256 in total. At least a quarter of its
@@ -13,7 +13,7 @@ struct PixelLook: Sendable, Hashable {
     var hasChromaDetail = false
 }
 
-extension PixelLook {
+extension PixelStatistics {
     /// The differences of B − Y and R − Y, multiplied by 256, that correspond to differences of 60 in Cb and Cr (ITU-T
     /// T.871 §7).
     private static let (blueLimit, redLimit): (Int32, Int32) = (27_238, 21_535)
@@ -27,7 +27,7 @@ extension PixelLook {
         // It is sufficient to examine one row in four, and the row above it for the squares.
         let seen = (rows + 2) / 4 * width
         let most = max(256, seen / 16)
-        var colours = ColourTable(limit: most + 1)
+        var colors = ColorTable(limit: most + 1)
         var (equal, noisy, squares, detailed) = (0, 0, 0, 0)
         for y in stride(from: 1, to: rows, by: 4) {
             if y % 64 == 1 { try control.check() }
@@ -35,10 +35,10 @@ extension PixelLook {
             var last: UInt32 = 0
             for at in stride(from: row, to: row + rowBytes, by: bands) {
                 let upper = at - rowBytes
-                let colour = UInt32(bytes[at]) << 16 | UInt32(bytes[at + 1]) << 8 | UInt32(bytes[at + 2])
-                let isRepeated = colour == last
-                if !isRepeated, colours.colours.count <= most { colours.insert(colour) }
-                last = colour
+                let color = UInt32(bytes[at]) << 16 | UInt32(bytes[at + 1]) << 8 | UInt32(bytes[at + 2])
+                let isRepeated = color == last
+                if !isRepeated, colors.colors.count <= most { colors.insert(color) }
+                last = color
                 if isRepeated
                     || bytes[at] == bytes[upper] && bytes[at + 1] == bytes[upper + 1]
                         && bytes[at + 2] == bytes[upper + 2]
@@ -64,7 +64,7 @@ extension PixelLook {
         }
         hasChromaDetail = detailed > 0 && detailed * 250 >= squares
         let isCalm = equal * 4 >= seen && noisy * 100 <= seen * 28
-        isDrawn = seen > 0 && colours.colours.count <= (isCalm ? most : 64)
+        isDrawn = seen > 0 && colors.colors.count <= (isCalm ? most : 64)
     }
 
     /// B − Y and R − Y, multiplied by 256.

@@ -1,7 +1,7 @@
 /// The position up to which a node has applied the fleet's purges: an entry's number and its ID in the stream.
 ///
 /// The string form contains the number, the stream ID and the epoch, separated by spaces.
-package struct PurgePlace: Sendable, Hashable, CustomStringConvertible {
+package struct PurgePosition: Sendable, Hashable, CustomStringConvertible {
     package var number: Int
     package var streamID: StreamID
     /// The epoch of the stream. It is empty if an earlier version stored the position.
@@ -32,9 +32,9 @@ package struct PurgePlace: Sendable, Hashable, CustomStringConvertible {
 package enum PurgeStart: Sendable, Hashable {
     /// The node is new and has nothing to purge.
     case new
-    case place(PurgePlace)
+    case position(PurgePosition)
     /// The stored position cannot be parsed, or is missing although the node has stored entries.
-    case damagedPlace
+    case damagedPosition
 }
 
 /// The ID of an entry in a Redis stream, `MILLISECONDS-SEQUENCE`.

@@ -3,7 +3,7 @@ import Testing
 @testable import Variants
 
 /// Pictures with large areas cut at 255, and the decodes they share.
-@Suite struct CutSquaresTests {
+@Suite struct ClippingEstimateTests {
     /// A JPEG of 2496 × 1920 pixels of noise in reds: in `columns` of each 48 they go as far as a byte does, so that a decoder
     /// has to cut many, in the others to two thirds of that.
     private static func drawing(columns: Int) throws -> [UInt8] {
@@ -102,7 +102,7 @@ import Testing
                 }
                 if isCut { expected += 1 }
             }
-            var squares = CutSquares()
+            var squares = ClippingEstimate()
             bytes.withUnsafeBytes { bytes in
                 guard let start = bytes.baseAddress else { return }
                 func tile(rows: Int) -> Image.Tile {
@@ -110,9 +110,9 @@ import Testing
                         left: 0, top: 0, size: PixelSize(width: width, height: rows), start: start,
                         pixelBytes: bands, lineBytes: lineBytes)
                 }
-                squares.look(at: tile(rows: 4), bands: bands)
+                squares.examine(at: tile(rows: 4), bands: bands)
                 #expect((squares.cut, squares.seen) == (expected, width / 4))
-                squares.look(at: tile(rows: 3), bands: bands)
+                squares.examine(at: tile(rows: 3), bands: bands)
                 #expect((squares.cut, squares.seen) == (expected, width / 4))
             }
             #expect(squares.isMuch == (expected * 10 > width / 4 * 3))

@@ -1,11 +1,11 @@
 /// A set of distinct colors in insertion order, up to a limit. Uses a hash table with open addressing.
-struct ColourTable {
+struct ColorTable {
     /// The index of the color in each slot, or -1 if the slot is empty. At most half of the slots are used, so that
     /// searches are short.
     private var slots: [Int32]
     private let shift: UInt32
     private let limit: Int
-    private(set) var colours: [UInt32] = []
+    private(set) var colors: [UInt32] = []
 
     init(limit: Int) {
         let bits = Int.bitWidth - (2 * limit).leadingZeroBitCount
@@ -15,22 +15,22 @@ struct ColourTable {
     }
 
     /// Inserts a color. Returns false if the color is new and the table is full.
-    @discardableResult mutating func insert(_ colour: UInt32) -> Bool {
-        let slot = slot(of: colour)
+    @discardableResult mutating func insert(_ color: UInt32) -> Bool {
+        let slot = slot(of: color)
         if slots[slot] >= 0 { return true }
-        guard colours.count < limit else { return false }
-        slots[slot] = Int32(colours.count)
-        colours.append(colour)
+        guard colors.count < limit else { return false }
+        slots[slot] = Int32(colors.count)
+        colors.append(color)
         return true
     }
 
     /// Returns the index of a color that has been inserted.
-    func index(of colour: UInt32) -> Int { Int(slots[slot(of: colour)]) }
+    func index(of color: UInt32) -> Int { Int(slots[slot(of: color)]) }
 
-    private func slot(of colour: UInt32) -> Int {
+    private func slot(of color: UInt32) -> Int {
         // Use Fibonacci hashing.
-        var slot = Int((colour &* 0x9E37_79B9) >> shift)
-        while slots[slot] >= 0, colours[Int(slots[slot])] != colour { slot = (slot + 1) & (slots.count - 1) }
+        var slot = Int((color &* 0x9E37_79B9) >> shift)
+        while slots[slot] >= 0, colors[Int(slots[slot])] != color { slot = (slot + 1) & (slots.count - 1) }
         return slot
     }
 }
