@@ -243,7 +243,7 @@ final class OpenConnection: Sendable {
         endRequest()
         throw Problem(
             .overloaded,
-            "the address of this client has the maximum of \(requestLimit) requests in progress (`server.connectionsPerAddress`)"
+            "this client's address already has \(requestLimit) requests in progress, which is the maximum (`server.connectionsPerAddress`)"
         )
     }
 

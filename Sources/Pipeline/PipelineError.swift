@@ -56,7 +56,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// The installed libvips cannot write the output format, or this pipeline only decodes the format.
         public static let notAvailable = Code(
             "notAvailable", 2, 501,
-            "the installed libvips cannot write the output format, or no encoder for it exists")
+            "the installed libvips cannot write the output format, or the pipeline only decodes that format")
         /// libvips is missing. The message names the package.
         public static let libraryUnavailable = Code(
             "libraryUnavailable", 2, 500, "libvips is missing; the message names the package")
@@ -68,7 +68,8 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
             "notFound", 4, 404, "the origin answered 404 or 410, or the file or folder does not exist")
         /// The origin could not be reached, closed the connection early, or answered with an error.
         public static let fetchFailed = Code(
-            "fetchFailed", 4, 502, "the origin was unreachable, closed the connection early, or answered with an error")
+            "fetchFailed", 4, 502,
+            "the origin could not be reached, closed the connection early, or answered with an error")
         /// Connecting, the response header, the body, or the complete transfer took too long.
         public static let fetchTimedOut = Code(
             "fetchTimedOut", 4, 504, "connecting, the response header, the body or the complete transfer took too long")
@@ -87,7 +88,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         public static let undecodable = Code("undecodable", 6, 422, "the decoder rejected the bytes")
         /// A step or the encoder cannot do what the recipe requests.
         public static let renderFailed = Code(
-            "renderFailed", 6, 422, "a step or the encoder cannot be applied to this picture")
+            "renderFailed", 6, 422, "a step or the encoder cannot do what the recipe requests")
         /// The render took longer than `limits.seconds` or `limits.encodeSeconds`, or recently did so.
         public static let renderDeadline = Code(
             "renderDeadline", 6, 504,
@@ -100,7 +101,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// out. See `retryAfter` for when to try again.
         public static let workerKilled = Code(
             "workerKilled", 6, 503,
-            "the render process was killed twice from outside, for example by the kernel because memory ran out")
+            "the render process was killed twice from outside, for example by the kernel when memory ran out")
         /// Render workers cannot be started.
         public static let workersUnavailable = Code("workersUnavailable", 6, 500, "render workers cannot be started")
         /// The cache folder cannot be opened, or was written by a newer version.
@@ -118,7 +119,7 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
         /// The pipeline has been shut down.
         public static let shutDown = Code("shutDown", 6, 503, "the pipeline has been shut down")
         /// The caller cancelled the request.
-        public static let cancelled = Code("cancelled", 130, 503, "the caller cancelled the request")
+        public static let cancelled = Code("cancelled", 130, 503, "the caller canceled the request")
 
         /// Whether the same request may succeed later although nothing is changed. A job queue can retry such requests.
         ///

@@ -134,7 +134,7 @@ extension OutputSpecification {
         entry(
             "original", "[:Q|lossless][:progressive]", quality: "the format's",
             holds: [.copyright, .exif, .icc, .position, .xmp],
-            summary: "The original's format if it can be written, otherwise JPEG, or PNG with alpha.",
+            summary: "The original's format if it can be written; otherwise JPEG, or PNG if the result has alpha.",
             example: "original:keep=icc"),
     ]
 

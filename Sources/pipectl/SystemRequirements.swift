@@ -71,7 +71,8 @@ enum SystemRequirements {
         return CommandFailure(
             .usage,
             "the threads of this command do not fit in the address space of \(limit >> 20) MiB (`ulimit -v`); they need "
-                + "\(needed >> 20) MiB in addition to the program; raise the limit, or remove it with `ulimit -v unlimited`"
+                + "\(needed >> 20) MiB in addition to what the program itself uses; "
+                + "raise the limit, or remove it with `ulimit -v unlimited`"
         )
     }
 }

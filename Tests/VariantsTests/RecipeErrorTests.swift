@@ -35,8 +35,8 @@ import Testing
         ("@card", "step 1, `@card`: unknown preset, because no presets are configured"),
         ("overlay:a:scale=1:fit=9x9", "`scale=` and `fit=` cannot be combined"),
         ("overlay:a:gap=9", "`gap=` requires `tile`, because it is the space between tiles"),
-        ("overlay:a:tile:offset=9x9", "`tile` always starts at the centre; remove `offset=`"),
-        ("overlay:a:offset=9", "the offset must be two distances such as `10x0`, because the gravity is the centre"),
+        ("overlay:a:tile:offset=9x9", "`tile` always starts at the center; remove `offset=`"),
+        ("overlay:a:offset=9", "the offset must be two distances such as `10x0`, because the gravity is `centre`"),
         ("overlay:a:offset=1x2x3", "the offset must be one distance or two such as `10x5pct`, not `1x2x3`"),
         ("overlay:a:tile:gap=-3", "the gap must be a whole number of pixels, not `-3`"),
         ("scaled:nan", "the factor must be a plain decimal number such as `1.5`, not `nan`"),
@@ -70,7 +70,7 @@ import Testing
     }
 
     @Test(arguments: [
-        ("quality:70", "the quality follows the output, as in `webp:70`, or `original:70` to keep"),
+        ("quality:70", "write the quality after the output format, as in `webp:70`, or `original:70` to keep"),
         ("q=70", "as in `webp:70`"), ("quality:high", "as in `webp:80`"),
         ("gravity=face", "as in `thumbnail:300x200:fill:gravity=attention`"),
         ("strip", "unless the output has `keep=`, as in `jpeg:keep=exif`; remove this step"),

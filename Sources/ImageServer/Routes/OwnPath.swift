@@ -63,7 +63,8 @@ struct OwnPath {
         where segments.count > 1 && source.hasPrefix(scheme) && !source.hasPrefix(scheme + "/") {
             throw Problem(
                 .invalidSource,
-                "a slash after `\(scheme)` is missing, possibly merged by a proxy (nginx: set `merge_slashes off`); write each slash as %2F"
+                "only one slash follows `\(scheme.dropLast())`, possibly because a proxy merged two (nginx: set `merge_slashes off`); "
+                    + "correct that, or write each slash as %2F"
             )
         }
         guard source.hasPrefix("b64:") else { return source }

@@ -199,7 +199,7 @@ extension ImagePipeline {
                 (isStale
                 ? "the response is stale, but the policy `\(policy.rawValue)` accepts it" : "the response is fresh")
                 + (isUnusable ? ", but it is not an image, so an image is requested again after `errorMaxAge`" : "")
-        case .reuseAndValidate: return "the response is stale, but within its stale-while-revalidate"
+        case .reuseAndValidate: return "the response is stale, but within its stale-while-revalidate period"
         case .unavailable: return "no stored response can be used"
         case .validate: reason = staleness(policy, remaining, hasValidator: finding.hasValidator)
         case .missing:

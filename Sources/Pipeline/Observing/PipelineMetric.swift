@@ -76,8 +76,8 @@ struct PipelineMetric: Sendable, Hashable {
         .gauge, "fleet_waiting", [], "purges not yet published to the fleet")
     static let fleetPurges = PipelineMetric(
         .counter, "fleet_purges_total", ["event"],
-        "purges between machines; `event` is told (published), heard (received) or lost (some may have been missed, so "
-            + "all entries are validated once)")
+        "purges between machines; `event` is told (published by this machine), heard (received from another machine and "
+            + "applied) or lost (some may have been missed, so all entries are validated once)")
 
     static let all = [
         requests, stages, stageFailures, lookups, tierFailures, tierSkips, tierCalls, queueBytes, queueDrops,

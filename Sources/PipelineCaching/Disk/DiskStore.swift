@@ -284,7 +284,8 @@ package final class DiskStore: Sendable {
         }
         guard let incoming = IncomingBody(key: key, digest: digest, content: body) else {
             throw StoreError(
-                .io, "cannot read back a body of \(body?.count ?? 0) bytes before storing it; check the disk for errors"
+                .io,
+                "a body of \(body?.count ?? 0) bytes cannot be stored, because it cannot be read back; check the disk for errors"
             )
         }
         defer { if let temporary = incoming.temporary { unlink(temporary) } }

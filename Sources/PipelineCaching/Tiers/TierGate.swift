@@ -98,7 +98,7 @@ final class TierGate: Sendable {
         if inProgress.add(1, ordering: .relaxed).oldValue >= limit {
             inProgress.subtract(1, ordering: .relaxed)
             skipped.add(1, ordering: .relaxed)
-            throw StoreError(.skipped, "the maximum of \(limit) calls of the tier \(name) is in progress")
+            throw StoreError(.skipped, "the tier \(name) already has the maximum of \(limit) calls in progress")
         }
         switch breaker?.withLock({ $0.admit("", now: Self.now) }) {
         case nil: return false

@@ -53,7 +53,7 @@ extension FetchError {
                 .tls, url,
                 "\(text); check that the certificate is valid for `\(url.host)` and issued by a trusted authority")
         case CURLE_PARTIAL_FILE:
-            self.init(.truncated, url, "the body ended before its announced length")
+            self.init(.truncated, url, "the body ended before it reached its announced length")
         case CURLE_OUT_OF_MEMORY where !transfer.hasHead:
             // libcurl reports this status if a line exceeds its buffer of 100 kB.
             self.init(.protocolViolation, url, "the origin sent a field line longer than 100 kB")

@@ -57,7 +57,7 @@ package final class OpenFolder: Sendable, Hashable {
             throw LocalFile.Failure(
                 isMissing: problem == ENOENT,
                 message: problem == ENOSYS || isOpen && problem == EPERM
-                    ? "\(path): serving a folder requires openat2, which needs Linux 5.6 or newer, and in a container a seccomp profile that allows it"
+                    ? "\(path): serving a folder requires openat2, which needs Linux 5.6 or newer and, in a container, a seccomp profile that allows it"
                     : "\(path): \(String(cString: strerror(problem)))")
         }
 

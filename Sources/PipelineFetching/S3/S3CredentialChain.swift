@@ -194,14 +194,16 @@ actor S3CredentialChain {
 
     private static func parse(_ bytes: [UInt8], _ now: Double) throws -> Found {
         guard case .object(let members)? = try? JSONParser.parse(bytes) else {
-            throw FetchError(.transport, "credentials of the store: the endpoint's answer is not a JSON object")
+            throw FetchError(
+                .transport, "credentials of the store: the response of the credentials endpoint is not a JSON object")
         }
         func text(_ name: String) -> String? {
             guard case .string(let text)? = members.first(where: { $0.name == name })?.value else { return nil }
             return text
         }
         guard let id = text("AccessKeyId"), let secret = text("SecretAccessKey") else {
-            throw FetchError(.transport, "credentials of the store: the endpoint's answer has no access key")
+            throw FetchError(
+                .transport, "credentials of the store: the response of the credentials endpoint contains no access key")
         }
         return Found(
             signature: RequestSignature(region: "", keyID: id, secret: secret, token: text("Token")),

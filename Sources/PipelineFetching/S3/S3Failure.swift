@@ -45,25 +45,25 @@ struct S3Failure: Sendable {
         switch code {
         case "NoSuchKey": "the bucket `\(bucket)` does not contain this object"
         case "NoSuchVersion": "the object has no such version"
-        case "NoSuchBucket": "the bucket `\(bucket)` does not exist; check its name, and `endpoint` of the setting `s3`"
+        case "NoSuchBucket": "the bucket `\(bucket)` does not exist; check its name, and `endpoint` in the setting `s3`"
         case "RequestTimeTooSkewed": "the clock of this machine is wrong; synchronize it (NTP)"
         case "ExpiredToken", "TokenRefreshRequired":
             "the credentials have expired; renew them, or configure a source that renews them automatically"
         case "InvalidAccessKeyId", "InvalidToken":
-            "the store does not know the access key; check `accessKey` of the setting `s3`, or the environment"
+            "the store does not know the access key; check `accessKey` in the setting `s3`, or AWS_ACCESS_KEY_ID in the environment"
         case "SignatureDoesNotMatch":
-            "the secret does not match the access key; check `secretKey` of the setting `s3`"
+            "the secret does not match the access key; check `secretKey` in the setting `s3`"
         case "SlowDown", "ServiceUnavailable", "Busy":
             "the store limits the rate of requests; lower `fetch.perHost` or `fetch.rate`"
         case "AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException":
-            "the bucket is in \(region.map { "the region `\($0)`" } ?? "a different region"); set `region` of the setting `s3`"
+            "the bucket is in \(region.map { "the region `\($0)`" } ?? "a different region"); set `region` in the setting `s3`"
         case "AccessDenied", "":
             status != 403
                 ? nil
                 : isSigned
                     ? permission.map { "the store denied access with these credentials; grant them `\($0)`" }
-                        ?? "the store denied access to the object with these credentials; grant them `s3:GetObject`, "
-                        + "and `s3:ListBucket` to distinguish missing objects"
+                        ?? "the store denied these credentials access to the object; grant them `s3:GetObject`, "
+                        + "and also `s3:ListBucket`, so that missing objects can be distinguished from forbidden ones"
                     : "the store denied access without credentials; set `accessKey` and `secretKey` in the "
                         + "setting `s3`, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         default: "the store answered with the code `\(code)`"

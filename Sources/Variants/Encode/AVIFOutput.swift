@@ -4,7 +4,7 @@
 /// luma and chroma, never RGB, so even `lossless` has their rounding errors: 1 of 255 in a few pixels.
 struct AVIFOutput: OutputEncoder {
     static let format = ImageFormat.avif
-    static let summary = "AVIF; `lossless` keeps every value within 1 of 255."
+    static let summary = "AVIF; with `lossless`, no value changes by more than 1 of 255."
     static let example = "avif:60"
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 70

@@ -5,7 +5,7 @@
 struct GIFOutput: OutputEncoder {
     static let format = ImageFormat.gif
     static let summary =
-        "GIF, animated with `frames:all`; at most 256 colours, and pixels are either opaque or transparent."
+        "GIF, animated with `frames:all`. Has at most 256 colors, and each pixel is either opaque or transparent."
     static let example = "gif"
     static let losslessness = Losslessness.neverWithoutQuality
     /// The format cannot store EXIF, and programs ignore ICC profiles in GIF files.

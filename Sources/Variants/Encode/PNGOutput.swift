@@ -13,7 +13,8 @@
 struct PNGOutput: OutputEncoder {
     static let format = ImageFormat.png
     static let summary =
-        "PNG, lossless; originals with a palette, including GIFs, produce a palette PNG unless `lossless` is given."
+        "PNG, compressed losslessly. Unless `lossless` is given, originals with a palette, "
+        + "including GIFs, produce a PNG with a palette, which may lose colors."
     static let example = "png"
     static let losslessness = Losslessness.unlessFewColors
     /// The quality of the palette if the original has few colors. This is the best quality that 256 colors allow.

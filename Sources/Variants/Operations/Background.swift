@@ -5,20 +5,20 @@ struct Background: VariantOperation {
     static let grammar = "background:RRGGBB[AA]"
     static let ranges = "hex digits; AA `ff` (opaque)"
     static let summary =
-        "Flattens alpha onto a colour. Later pad, extend and rotate steps use it as their background."
+        "Flattens alpha onto a color, which `pad`, `extend` and `rotate` in later steps use as their background."
     static let example = "background:ffffff"
 
     var color: Color
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
-        let text = try arguments.next("a colour such as `ffffff`")
+        let text = try arguments.next("a color such as `ffffff`")
         color = try Color(text, arguments, allowsAlpha: true)
     }
 
     var canonicalArguments: [String] { [color.text] }
 
     var explanation: String {
-        "Flattens alpha onto #\(color.text). Later steps use it as their background."
+        "Flattens alpha onto #\(color.text). Later steps use this color as their background."
     }
 
     var alphaEffect: AlphaEffect { .flattens(isOpaque: color.alpha == 255) }

@@ -4,7 +4,7 @@ struct Border: ResizingOperation {
     static let token = "border"
     static let grammar = "border:N:RRGGBB"
     static let ranges = "N 1…8192 px; hex digits"
-    static let summary = "Adds a frame of one colour. The picture grows by the width of the frame on each side."
+    static let summary = "Adds a frame of one color. The picture grows by the width of the frame on each side."
     static let example = "border:4:000000"
 
     /// The width on each side in pixels.
@@ -14,7 +14,7 @@ struct Border: ResizingOperation {
     init(_ arguments: inout StepArguments) throws(RecipeError) {
         let text = try arguments.next("a width in pixels")
         width = try arguments.pixels(text, "the width", most: PixelBox.edgeLimit)
-        color = try Color(try arguments.next("a colour such as `000000`"), arguments)
+        color = try Color(try arguments.next("a color such as `000000`"), arguments)
     }
 
     var canonicalArguments: [String] { [String(width), color.text] }

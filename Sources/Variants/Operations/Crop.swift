@@ -3,7 +3,7 @@ struct Crop: ResizingOperation {
     static let grammar = "crop:WxH[+X+Y][:gravity=G]"
     static let ranges = "W, H 1…65535, X, Y 0…65535, pixels; G `centre`"
     static let words = ["gravity": Gravity.allCases.map(\.rawValue)]
-    static let summary = "Cuts out a rectangle, clipped to the picture."
+    static let summary = "Crops the picture to a rectangle, which is clipped to the picture's edges."
     static let example = "crop:640x480+10+20"
 
     /// The longest possible edge of a JPEG. The limit of the output is checked during rendering, after later steps.
@@ -49,7 +49,7 @@ struct Crop: ResizingOperation {
 
     var explanation: String {
         let place = offset.map { "at \($0.x) px from the left and \($0.y) px from the top" } ?? "at \(anchor.spoken)"
-        return "Cuts out \(width) × \(height) px \(place)."
+        return "Crops the picture to \(width) × \(height) px \(place)."
     }
 
     func multiplied(by ratio: Double) -> Crop {

@@ -2,7 +2,7 @@ struct Extend: ResizingOperation {
     static let token = "extend"
     static let grammar = "extend:T[:R:B:L]"
     static let ranges = "0…8192 px each: top, right, bottom, left; a single value applies to all four sides"
-    static let summary = "Adds a margin in the background colour."
+    static let summary = "Adds a margin in the background color."
     static let example = "extend:10:20:10:20"
 
     /// The margins at the top, right, bottom and left in pixels. Always four values.

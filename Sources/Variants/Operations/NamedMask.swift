@@ -2,7 +2,7 @@ struct NamedMask: VariantOperation {
     static let token = "mask"
     static let grammar = "mask:NAME[:fit=stretch|cover]"
     static let ranges = "NAME letters, digits, `_`, `-`, at most 64; fit `stretch`"
-    static let summary = "Multiplies alpha with a named mask, scaled to the picture."
+    static let summary = "Multiplies alpha by a named mask, scaled to the picture."
     static let example = "mask:star:fit=cover"
 
     enum Fit: String, CaseIterable { case stretch, cover }
@@ -22,7 +22,8 @@ struct NamedMask: VariantOperation {
 
     var explanation: String {
         fit == .cover
-            ? "Masks with `\(name)`, scaled to cover the picture." : "Masks with `\(name)`, stretched to the picture."
+            ? "Masks the picture with `\(name)`, scaled to cover it."
+            : "Masks the picture with `\(name)`, stretched to its size."
     }
 
     var alphaEffect: AlphaEffect { .adds }

@@ -106,7 +106,7 @@ extension Gravity {
         switch self {
         case .attention: "the most salient part"
         case .entropy: "the busiest part"
-        case .center: "the centre"
+        case .center: "the center"
         default: "the \(rawValue)"
         }
     }
@@ -210,7 +210,7 @@ extension Color {
             let form =
                 allowsAlpha
                 ? "three, six or eight hex digits (RGB, RRGGBB or RRGGBBAA)" : "three or six hex digits (RGB or RRGGBB)"
-            throw arguments.error("the colour must be \(form), not `\(RecipeError.shown(text))`")
+            throw arguments.error("the color must be \(form), not `\(RecipeError.shown(text))`")
         }
         let bytes = stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
         self.init(red: bytes[0], green: bytes[1], blue: bytes[2], alpha: bytes.count == 4 ? bytes[3] : 255)

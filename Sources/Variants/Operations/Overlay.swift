@@ -3,10 +3,11 @@ struct Overlay: VariantOperation {
     static let grammar =
         "overlay:NAME[:tile][:gravity=G][:opacity=F][:scale=F][:fit=WxH][:offset=XxY][:gap=XxY][:from=WxH]"
     static let ranges =
-        "NAME as for masks; G `centre`, one of the nine positions; opacity 0…1 (1); scale 0.01…100 (1) times its own "
-        + "size, or 0.01…100 `pct` of the picture's width and height; fit: a box instead of a scale; from: the smallest "
-        + "picture that gets the overlay; W, H 1…8192 px; offset inwards from the position (may be negative) and gap "
-        + "between tiles: `XxY` or one value for both, X, Y 0…8192 px, or `pct` of the smaller edge"
+        "NAME as for masks; G one of the nine positions (`centre`); opacity 0…1 (1); scale 0.01…100 (1) times the "
+        + "overlay's own size, or 0.01…100 `pct` of the picture's width and height; fit: a box, instead of a scale; from: "
+        + "the size below which the picture has no overlay; W, H 1…8192 px; offset: moves the overlay inward from its "
+        + "position, or outward if negative; gap: the space between tiles; both are `XxY` or a single value, X, Y "
+        + "0…8192 px, or `pct` of the smaller edge"
     static let words = ["gravity": Gravity.places.map(\.rawValue)]
     static let summary = "Places a picture from the overlay folder on top."
     static let example = "overlay:logo:gravity=south-east:scale=20pct:offset=3pctx3pct"
@@ -60,7 +61,7 @@ struct Overlay: VariantOperation {
         if let text = values["from"] { least = try PixelBox(text, arguments) }
         if options.flags.contains("tile") {
             if let key = ["gravity", "offset"].first(where: { values[$0] != nil }) {
-                throw arguments.error("`tile` always starts at the centre; remove `\(key)=`")
+                throw arguments.error("`tile` always starts at the center; remove `\(key)=`")
             }
             gap = OverlayDistances()
             if let text = values["gap"] { gap = try OverlayDistances(text, "the gap", arguments) }
@@ -219,7 +220,7 @@ extension OverlayDistances {
         }
         let sides = parts.count == 2 ? nil : gravity?.sides
         if let sides, sides == (0, 0) {
-            throw arguments.error("\(what) must be two distances such as `10x0`, because the gravity is the centre")
+            throw arguments.error("\(what) must be two distances such as `10x0`, because the gravity is `centre`")
         }
         for (part, path) in zip([parts[0], parts[parts.count - 1]], [\Self.x, \Self.y]) {
             let isNegative = gravity != nil && part.hasPrefix("-")

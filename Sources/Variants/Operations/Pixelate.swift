@@ -2,7 +2,7 @@ struct Pixelate: VariantOperation {
     static let token = "pixelate"
     static let grammar = "pixelate:N"
     static let ranges = "N 1…8192, edge of a block in pixels"
-    static let summary = "Replaces square blocks with their mean colour."
+    static let summary = "Replaces square blocks with their mean color."
     static let example = "pixelate:12"
 
     /// The edge length of a block in pixels.
@@ -14,7 +14,7 @@ struct Pixelate: VariantOperation {
     }
 
     var canonicalArguments: [String] { [String(edge)] }
-    var explanation: String { "Replaces blocks of \(edge) × \(edge) px with their mean colour." }
+    var explanation: String { "Replaces blocks of \(edge) × \(edge) px with their mean color." }
     var nanosecondsPerPixel: Double { 35 }
 
     func multiplied(by ratio: Double) -> Pixelate { setting(\.edge, to: PlainNumber.scaled(edge, by: ratio)) }

@@ -4,7 +4,7 @@ struct Rotate: ResizingOperation {
     static let token = "rotate"
     static let grammar = "rotate:90|180|270|DEG"
     static let ranges = "DEG 0…360, clockwise (360 is 0)"
-    static let summary = "Rotates clockwise. Angles other than quarter turns leave corners in the background colour."
+    static let summary = "Rotates clockwise. Angles other than quarter turns leave corners in the background color."
     static let example = "rotate:90"
 
     /// The clockwise angle in degrees.

@@ -1,8 +1,8 @@
 struct RoundedMask: VariantOperation {
     static let token = "rounded-mask"
     static let grammar = "rounded-mask:R[:R:R:R]"
-    static let ranges = "R 0…8192 px, or 0…100 `pct` of the smaller edge; four go clockwise from top left"
-    static let summary = "Makes the corners transparent along rounded, anti-aliased edges."
+    static let ranges = "R 0…8192 px, or 0…100 `pct` of the smaller edge; four values apply clockwise from the top left"
+    static let summary = "Rounds the corners with an anti-aliased edge. The area outside becomes transparent."
     static let example = "rounded-mask:50pct"
 
     /// The radii, clockwise from the top left. Always four values.

@@ -98,9 +98,9 @@ extension RenderLight {
     /// The words that end the sentence about this step in an explanation.
     var spoken: String {
         switch self {
-        case .auto: ", in the light that suits the picture"
+        case .auto: ", in linear or gamma-encoded light, whichever suits the picture"
         case .linear: ", in linear light"
-        case .gamma: ", in gamma"
+        case .gamma: ", in gamma-encoded light"
         }
     }
 }

@@ -5,22 +5,22 @@ struct Tint: VariantOperation {
     static let token = "tint"
     static let grammar = "tint:RRGGBB"
     static let ranges = "hex digits"
-    static let summary = "Turns colours into shades of one colour, from black through it to white."
+    static let summary = "Turns colors into shades of one color: from black through that color to white."
     static let example = "tint:704214"
 
     var color: Color
 
     init(_ arguments: inout StepArguments) throws(RecipeError) {
-        color = try Color(try arguments.next("a colour such as `704214`"), arguments)
+        color = try Color(try arguments.next("a color such as `704214`"), arguments)
     }
 
     var canonicalArguments: [String] { [color.text] }
-    var explanation: String { "Turns colours into shades of #\(color.text)." }
+    var explanation: String { "Turns colors into shades of #\(color.text)." }
     var nanosecondsPerPixel: Double { 10 }
     var heldPictures: Double { 0 }
 
     /// Maps each pixel's luminance, as in `grayscale`, to a shade. Black stays black, white stays white, and the
-    /// luminance of `colour` becomes `colour` itself. Luminances in between are interpolated.
+    /// luminance of `color` becomes `color` itself. Luminances in between are interpolated.
     func apply(to picture: Picture, in context: RenderContext) throws(RenderError) -> Picture {
         let normalized = try picture.normalized(context)
         let image = normalized.image

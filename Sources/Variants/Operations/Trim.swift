@@ -1,9 +1,9 @@
 struct Trim: ResizingOperation {
     static let token = "trim"
     static let grammar = "trim[:T]"
-    static let ranges = "T 0…255 (10): maximum difference from the border colour"
+    static let ranges = "T 0…255 (10): maximum difference from the border color"
     static let summary =
-        "Cuts off a border of uniform colour. A picture that consists only of border is left unchanged."
+        "Cuts off a border of uniform color. A picture that consists only of border is left unchanged."
     static let example = "trim:20"
 
     /// The maximum difference, 0…255, between a border pixel and the color of the border.
@@ -18,7 +18,9 @@ struct Trim: ResizingOperation {
 
     var canonicalArguments: [String] { threshold == 10 ? [] : [String(threshold)] }
     var differenceGain: Double { .infinity }
-    var explanation: String { "Cuts off the border: pixels with a colour within \(threshold) of 255." }
+    var explanation: String {
+        "Cuts off the border: pixels that differ from the top left pixel by at most \(threshold) of 255."
+    }
 
     func resultSize(of size: PixelSize) -> PixelSize? { nil }
 

@@ -33,7 +33,7 @@ enum FamiliarSpelling {
     /// the text.
     private static let advice: [String: String] = {
         let quality =
-            "the quality follows the output, as in `webp:N`, or `original:N` to keep the original's format"
+            "write the quality after the output format, as in `webp:N`, or `original:N` to keep the original's format"
         let metadata = "metadata is removed unless the output has `keep=`, as in `jpeg:keep=exif`; remove this step"
         let placeholder =
             "`pipectl info` and `/info` contain `thumbhash`, `blurhash` and `averageColour`; for a tiny picture, use "

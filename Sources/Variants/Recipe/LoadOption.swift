@@ -7,12 +7,12 @@ enum LoadOption: String, CaseIterable {
         switch self {
         case .orient:
             guard try arguments.next("`off`") == "off" else {
-                throw arguments.error("expected `orient:off`; without this step the orientation is applied")
+                throw arguments.error("expected `orient:off`; without this option, the orientation is applied")
             }
             recipe.orients = false
         case .profile:
             guard try arguments.next("`keep`") == "keep" else {
-                throw arguments.error("expected `profile:keep`; without this step colours are converted to sRGB")
+                throw arguments.error("expected `profile:keep`; without this option, colors are converted to sRGB")
             }
             recipe.keepsProfile = true
         case .frames:
@@ -37,19 +37,19 @@ enum LoadOption: String, CaseIterable {
         case .orient:
             Catalog.Entry(
                 role: .load, token: rawValue, grammar: "orient:off", ranges: "",
-                summary: "Leaves the picture as stored. Otherwise, the EXIF orientation is applied first.",
+                summary: "Keeps the stored orientation. Without this option, the EXIF orientation is applied first.",
                 example: "orient:off")
         case .profile:
             Catalog.Entry(
                 role: .load, token: rawValue, grammar: "profile:keep", ranges: "",
                 summary:
-                    "Keeps the colour space (except CMYK) and implies `keep=icc`. Otherwise, colours are converted to sRGB.",
+                    "Keeps the color space (except CMYK) and implies `keep=icc`. Without this option, colors are converted to sRGB.",
                 example: "profile:keep")
         case .frames:
             Catalog.Entry(
                 role: .load, token: rawValue, grammar: "frames:first|all|N",
                 ranges: "`first`; N 1…100000, within the limits in force",
-                summary: "The frames of an animation that are decoded.", example: "frames:all")
+                summary: "Selects the frames of an animation to decode.", example: "frames:all")
         }
     }
 }

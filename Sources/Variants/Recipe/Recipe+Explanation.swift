@@ -4,7 +4,7 @@ extension Recipe {
     public var explanation: [String] {
         var sentences: [String] = []
         if !orients { sentences.append("Leaves the picture as stored, whatever its EXIF orientation.") }
-        if keepsProfile { sentences.append("Keeps the colour space and its profile.") }
+        if keepsProfile { sentences.append("Keeps the color space and its profile.") }
         switch frames {
         case .first: break
         case .all: sentences.append("Decodes all frames.")

@@ -126,7 +126,8 @@ extension WorkerRequest {
         let job = pending.job
         let masks = job.masks.keys.sorted().map { Mask(name: $0, count: job.masks[$0]?.count ?? 0) }
         guard masks.count <= WorkerProtocol.maskLimit else {
-            throw RenderError(.notApplicable, "a recipe uses at most \(WorkerProtocol.maskLimit) masks and overlays")
+            throw RenderError(
+                .notApplicable, "a recipe can use at most \(WorkerProtocol.maskLimit) masks and overlays in total")
         }
         self.init(
             id: pending.id, kind: pending.kind, count: job.original.count, header: job.header,

@@ -39,7 +39,10 @@ struct BatchCommand: AsyncParsableCommand {
     var output: String
     @Option(help: ArgumentHelp("Cache-Control of the objects written to a bucket.", valueName: "value"))
     var cacheControl: String?
-    @Option(help: ArgumentHelp("{stem} {ext} {dir} {recipe} {width} {height} {key} {index}", valueName: "template"))
+    @Option(
+        help: ArgumentHelp(
+            "Names of the outputs, with {stem} {ext} {dir} {recipe} {width} {height} {key} {index}.",
+            valueName: "template"))
     var name: String?
     @Option(
         parsing: .singleValue,
@@ -59,7 +62,7 @@ struct BatchCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Formats of --srcset (default avif,webp,jpeg).", valueName: "formats"))
     var formats: String?
     @Option(
-        help: ArgumentHelp("Write sizes, srcset values, placeholders and colours as JSON.", valueName: "file"),
+        help: ArgumentHelp("Write sizes, srcset values, placeholders and colors as JSON.", valueName: "file"),
         completion: .file())
     var manifest: String?
     @Option(help: ArgumentHelp("Prefix of the URLs in the manifest, for example /img/.", valueName: "text"))
@@ -82,17 +85,20 @@ struct BatchCommand: AsyncParsableCommand {
     var queue: String?
     @Flag(help: "Submit to a queue (the default with --queue).")
     var submit = false
-    @Option(help: ArgumentHelp("Resume a batch of the queue; needs the same inputs and options.", valueName: "id"))
+    @Option(
+        help: ArgumentHelp("Resume a batch of the queue; this requires the same inputs and options.", valueName: "id"))
     var attach: String?
     @Option(
         help: ArgumentHelp(
-            "Maximum number of attempts per item (default 3; 1 counts as 2).", valueName: "number"))
+            "Maximum number of attempts per item (default 3; 1 is treated as 2).", valueName: "number"))
     var tries: Int?
     @Option(help: .hidden)
     var lease: Double?
     @Flag(help: "Print the summary as one JSON object on standard output.")
     var json = false
-    @Option(help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
+    @Option(
+        help: ArgumentHelp(
+            "Cache policy: protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
     var policy: CachePolicy?
     @OptionGroup var verbose: VerboseOption
     @OptionGroup var common: CommonOptions
@@ -104,7 +110,8 @@ struct BatchCommand: AsyncParsableCommand {
         guard !sources.isEmpty else {
             throw CommandFailure(
                 .usage,
-                "no sources were given; name files, folders, URLs or a manifest, or - for a list on standard input")
+                "no sources were given; name files, folders, URLs or a manifest, or write `-` to read a list from standard input"
+            )
         }
         var input = BatchInput(
             arguments: sources, excludedFolders: [output, configuration.pipeline.cacheFolder].compactMap { $0 },
@@ -234,7 +241,8 @@ struct BatchCommand: AsyncParsableCommand {
         if let bad = kinds.firstIndex(where: { kind in kind == nil || kinds.count { $0 == kind } > 1 }) {
             throw CommandFailure(
                 .usage,
-                "--formats: expected a list of outputs such as avif,webp:70, with each format at most once, not `\(outputs[bad])`"
+                "--formats: `\(outputs[bad])` is not valid here; "
+                    + "expected a list of outputs such as avif,webp:70, in which each format occurs at most once"
             )
         }
         return outputs.flatMap { output in Set(widths).sorted().map { "thumbnail:\($0)x,\(output)" } }

@@ -17,7 +17,7 @@ struct DoctorCommand: AsyncParsableCommand {
               pipectl doctor --config /etc/pipectl/pipectl.yaml --json
             """)
 
-    @Flag(help: "JSON Lines, one object per finding.")
+    @Flag(help: "Print JSON Lines, one object per finding.")
     var json = false
     @OptionGroup var common: CommonOptions
 

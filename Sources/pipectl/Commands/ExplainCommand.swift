@@ -25,9 +25,11 @@ struct ExplainCommand: AsyncParsableCommand {
         name: .customLong("field"), parsing: .singleValue,
         help: ArgumentHelp("A request header field, for responses with Vary; repeatable.", valueName: "name: value"))
     var fields: [String] = []
-    @Option(help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
+    @Option(
+        help: ArgumentHelp(
+            "Cache policy: protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
     var policy: CachePolicy?
-    @Flag(help: "One JSON object.")
+    @Flag(help: "Print one JSON object.")
     var json = false
     @OptionGroup var common: CommonOptions
 

@@ -7,7 +7,7 @@ import Variants
 struct GetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
-        abstract: "Get one variant through the caches; without a recipe, the original's bytes.",
+        abstract: "Get one variant through the caches or, without a recipe, the original's bytes.",
         discussion: """
             Examples:
               pipectl get https://example.org/photo.jpg -r thumbnail:300 -o photo-300.jpg
@@ -27,7 +27,8 @@ struct GetCommand: AsyncParsableCommand {
     @Flag(help: "Print the result as one JSON object; without -o, the picture is not written.")
     var json = false
     @Option(
-        help: ArgumentHelp("protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
+        help: ArgumentHelp(
+            "Cache policy: protocol, cacheElseLoad, cacheOnly, reload or revalidate.", valueName: "policy"))
     var policy: CachePolicy?
     @OptionGroup var verbose: VerboseOption
     @OptionGroup var common: CommonOptions

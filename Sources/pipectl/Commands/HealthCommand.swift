@@ -20,11 +20,13 @@ struct HealthCommand: AsyncParsableCommand {
               pipectl health http://images.example:8080/health --seconds 2
             """)
 
-    @Argument(help: ArgumentHelp("The URL to request; a URL without a path gets /health.", valueName: "url"))
+    @Argument(
+        help: ArgumentHelp(
+            "The URL to request; if it has no path, /health is appended, or /ready with --ready.", valueName: "url"))
     var url: String?
     @Flag(help: "Request /ready.")
     var ready = false
-    @Option(help: ArgumentHelp("How long to wait for the response (default 5).", valueName: "number"))
+    @Option(help: ArgumentHelp("How many seconds to wait for the response (default 5).", valueName: "number"))
     var seconds = 5.0
     @OptionGroup var common: CommonOptions
 

@@ -7,11 +7,11 @@ import Variants
 struct InfoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "info",
-        abstract: "Show an original's format, size, camera, digest, freshness and colours.",
+        abstract: "Show an original's format, size, camera, digest, freshness and colors.",
         discussion: "Examples:\n  pipectl info photo.jpg\n  pipectl info https://example.org/photo.jpg --json")
 
     @OptionGroup var argument: SourceArgument
-    @Flag(help: "One JSON object.")
+    @Flag(help: "Print one JSON object.")
     var json = false
     @Flag(help: "Show where the picture was taken, if its EXIF data says so.")
     var position = false
@@ -28,7 +28,7 @@ struct InfoCommand: AsyncParsableCommand {
                     try await pipeline.information(for: request)
                 }
                 if let error = information.colorError {
-                    Console.error("pipectl: the colours could not be determined: \(error)")
+                    Console.error("pipectl: the colors could not be determined: \(error)")
                 }
                 print(
                     json ? information.json(source: source, position: position) + "\n" : text(information),
@@ -55,7 +55,7 @@ struct InfoCommand: AsyncParsableCommand {
         let color = [
             details.colorSpace, details.bitDepth.map { "\($0) bits" }, header.hasAlpha ? "with alpha" : nil,
         ].compactMap { $0 }
-        if !color.isEmpty { table.add("colour", color.joined(separator: ", ")) }
+        if !color.isEmpty { table.add("color", color.joined(separator: ", ")) }
         let size = header.profileBytes > 0 ? Readable.bytes(header.profileBytes) : nil
         table.add(
             "profile",
@@ -84,7 +84,7 @@ struct InfoCommand: AsyncParsableCommand {
             for field in information.validators { table.add(field.name.lowercased(), field.value) }
         }
         if let colors = information.colors {
-            table.add("average colour", colors.average.map { "#" + $0 } ?? "none")
+            table.add("average color", colors.average.map { "#" + $0 } ?? "none")
             if !colors.palette.isEmpty {
                 table.add("palette", colors.palette.map { "#" + $0 }.joined(separator: " "))
             }

@@ -11,7 +11,7 @@ struct RecipeCommand: ParsableCommand {
 
     @Argument(help: "Recipe text.", completion: .recipe)
     var text: String
-    @Flag(help: "One JSON object.")
+    @Flag(help: "Print one JSON object.")
     var json = false
     @OptionGroup var common: CommonOptions
 
@@ -32,7 +32,7 @@ struct RecipesCommand: AsyncParsableCommand {
         commandName: "recipes",
         abstract: "List all recipe steps and all outputs that this machine can write, with their ranges.")
 
-    @Flag(help: "JSON Lines, one object per step.")
+    @Flag(help: "Print JSON Lines, one object per step.")
     var json = false
     @OptionGroup var common: CommonOptions
 

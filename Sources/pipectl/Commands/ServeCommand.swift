@@ -175,7 +175,7 @@ struct ServeCommand: AsyncParsableCommand {
         } catch {
             // Originals and cached variants can still be served.
             console.error(
-                "pipectl: pictures cannot be rendered; only originals and cached variants are served: \(error.message)",
+                "pipectl: pictures cannot be rendered (\(error.message)); only originals and cached variants are served",
                 .error)
         }
     }

@@ -14,7 +14,7 @@ struct SettingsCommand: ParsableCommand {
               pipectl settings --config pipectl.yaml --json
             """)
 
-    @Flag(help: "JSON Lines, one object per setting.")
+    @Flag(help: "Print JSON Lines, one object per setting.")
     var json = false
     @OptionGroup var common: CommonOptions
 

@@ -14,7 +14,7 @@ struct CommonOptions: ParsableArguments {
     var config: String?
     @Option(
         name: .customLong("set"), parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("Set a setting to JSON or a bare word; repeatable.", valueName: "key=value"),
+        help: ArgumentHelp("Set a setting to a JSON value or a bare word; repeatable.", valueName: "key=value"),
         completion: .setting)
     var assignments: [String] = []
     @Flag(name: .shortAndLong, help: "Do not print progress or a summary on standard error.")

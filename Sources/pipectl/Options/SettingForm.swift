@@ -194,7 +194,9 @@ extension SettingForm where Value == String {
         text.checked { text in
             let isField =
                 !text.isEmpty && text.trimmingSpace() == text && text.utf8.allSatisfy { (0x20...0x7E).contains($0) }
-            return isField ? nil : "must be a valid field value: not empty, visible ASCII, no spaces at the ends"
+            return isField
+                ? nil
+                : "must be a valid field value: not empty, only visible ASCII characters and spaces, and no space at the beginning or end"
         }
     }
 }

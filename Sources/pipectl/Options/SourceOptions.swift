@@ -5,12 +5,13 @@ public import Pipeline
 struct SourceOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Only sources whose complete name matches: `*` any text, `?` one character, `[abc]` one of these.",
+            "Select only sources whose complete name matches; `*` matches any text, `?` one character, `[abc]` one of these characters.",
             valueName: "pattern"))
     var source: String?
-    @Option(help: ArgumentHelp("Only sources whose name begins with this URL or path.", valueName: "prefix"))
+    @Option(help: ArgumentHelp("Select only sources whose name begins with this URL or path.", valueName: "prefix"))
     var prefix: String?
-    @Option(help: ArgumentHelp("Only sources on exactly this host, with any scheme and port.", valueName: "host"))
+    @Option(
+        help: ArgumentHelp("Select only sources on exactly this host, with any scheme and port.", valueName: "host"))
     var host: String?
 
     var isEmpty: Bool { source == nil && prefix == nil && host == nil }

@@ -31,10 +31,13 @@ extension PipelineError.Code {
     static let badManifest = Self("badManifest", 1, 400, "the manifest cannot be read")
     static let badManifestLine = Self("badManifestLine", 1, 400, "a line of the manifest is malformed")
     static let noRecipe = Self("noRecipe", 1, 400, "the item has no recipe, neither in the manifest nor from `-r`")
-    static let badName = Self("badName", 1, 400, "the item's output name is not a valid file name")
-    static let leftOut = Self("leftOut", 1, 400, "a skipped name in a folder; not an item and not a failure")
+    static let badName = Self(
+        "badName", 1, 400, "the item's output name is not a valid file name, or several outputs would have it")
+    static let leftOut = Self(
+        "leftOut", 1, 400, "a name in a folder was skipped, which is neither an item nor a failure")
     static let outputRefused = Self(
-        "outputRefused", 1, 403, "the output is outside every `--output` of the worker")
+        "outputRefused", 1, 403,
+        "the output is not covered by any `--output` option of the worker, or its path is not permitted")
     static let notSigned = Self(
         "notSigned", 1, 403, "a queue entry is unsigned, or signed with a different key or for a different batch")
     static let outputFailed = Self("outputFailed", 8, 500, "the output cannot be written")

@@ -62,7 +62,8 @@ struct QueueBounds: Sendable {
         return BatchFailure(
             code: .sourceRefused,
             message:
-                "\(SourceURL.redacting(text)): outside every `--sources` of this worker; start the worker with a `--sources` that contains it"
+                "\(SourceURL.redacting(text)): not covered by any `--sources` option of this worker; "
+                + "start the worker with a `--sources` that covers it"
         )
     }
 
@@ -78,7 +79,8 @@ struct QueueBounds: Sendable {
         throw BatchFailure(
             code: .outputRefused,
             message:
-                "\(SourceURL.redacting(output)): outside every `--output` of this worker; start the worker with an `--output` that contains it"
+                "\(SourceURL.redacting(output)): not covered by any `--output` option of this worker; "
+                + "start the worker with an `--output` that covers it"
         )
     }
 }

@@ -62,7 +62,7 @@ enum QueueConnection {
                 else { throw failure(error) }
                 if Interruption.isRequested { return nil }
                 if !hasTold {
-                    Console.error("pipectl: the queue is not responding; retrying: \(cause)", .warning)
+                    Console.error("pipectl: the queue is not responding (\(cause)); retrying", .warning)
                 }
                 hasTold = true
                 try? await Task.sleep(for: .seconds(min(max(seconds, 0.05), 1)))

@@ -53,7 +53,8 @@ struct QueueTrust: Sendable {
             code: .notSigned,
             message: QueueKey.parts(payload).signature.isEmpty
                 ? "the entry is not signed; set PIPECTL_QUEUE_KEY when running `pipectl batch --queue`"
-                : "the entry's signature does not match this batch and this worker's key; use the same PIPECTL_QUEUE_KEY for both"
+                : "the entry's signature is not valid for this batch and this worker's key; "
+                    + "set the same PIPECTL_QUEUE_KEY for the worker as for the batch"
         )
     }
 }

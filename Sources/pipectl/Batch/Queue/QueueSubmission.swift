@@ -117,7 +117,7 @@ struct QueueSubmission {
         if bytes > BatchTerms.maxBytes {
             return BatchFailure(
                 code: .badManifestLine,
-                message: "source, name and recipes exceed the limit of 64 KiB; use fewer recipes per entry")
+                message: "source, name and recipes together exceed the limit of 64 KiB; use fewer recipes per entry")
         }
         return nil
     }

@@ -6,7 +6,7 @@ struct CacheClear: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "clear", abstract: "Remove all entries from the disk tiers, but keep the hit and miss counters.")
 
-    @Flag(help: "One JSON object.")
+    @Flag(help: "Print one JSON object.")
     var json = false
     @OptionGroup var common: CommonOptions
 

@@ -14,7 +14,7 @@ struct CacheInspect: ParsableCommand {
     @Argument(
         help: ArgumentHelp("A source as for `get`, or at least four digits of a key or digest.", valueName: "key"))
     var key: String
-    @Flag(help: "JSON Lines, one object per entry.")
+    @Flag(help: "Print JSON Lines, one object per entry.")
     var json = false
     @OptionGroup var common: CommonOptions
 

@@ -30,7 +30,7 @@ struct CacheList: ParsableCommand {
     var recipe: String?
     @Option(help: ArgumentHelp("List at most this many entries.", valueName: "count"))
     var limit: Int?
-    @Flag(help: "JSON Lines, one object per entry.")
+    @Flag(help: "Print JSON Lines, one object per entry.")
     var json = false
     @OptionGroup var common: CommonOptions
 

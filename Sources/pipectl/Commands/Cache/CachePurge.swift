@@ -6,9 +6,9 @@ struct CachePurge: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "purge", abstract: "Remove a source's records and bodies, and all variants rendered from it.",
         discussion: """
-            Variants are removed even if another source has the same bytes; they are rendered again on demand. A prefix is normalised as \
-            a URL and then compared as text (`https://a.example/img` covers `/img.jpg` and `/imgs/1`), a host is that host \
-            only, with any scheme and port. A tag is a value that the origin sent in Cache-Tag or Surrogate-Key; all records
+            Variants are removed even if another source has the same bytes; they are rendered again on demand. A prefix is normalized as \
+            a URL and then compared as text (`https://a.example/img` covers `/img.jpg` and `/imgs/1`). A host means exactly \
+            that host, with any scheme and port. A tag is a value that the origin sent in Cache-Tag or Surrogate-Key; all records
             are searched for it. If nothing is stored for SOURCE, the exit code is 4. --soft removes nothing: each record is used once more
             and validated in the background, or validated first if its directives require that.
 
@@ -30,7 +30,7 @@ struct CachePurge: AsyncParsableCommand {
     var tag: String?
     @Flag(help: "Make records stale instead of removing anything.")
     var soft = false
-    @Flag(help: "One JSON object.")
+    @Flag(help: "Print one JSON object.")
     var json = false
     @OptionGroup var common: CommonOptions
 

@@ -14,7 +14,7 @@ struct CacheStats: ParsableCommand {
             them (originals) or to render them (variants, CPU time).
             """)
 
-    @Flag(help: "One JSON object.")
+    @Flag(help: "Print one JSON object.")
     var json = false
     @OptionGroup var common: CommonOptions
 

@@ -29,7 +29,7 @@ struct CacheTrim: ParsableCommand {
     var maxBytes: String?
     @Option(help: "Trim only this tier.")
     var tier: EntryTier?
-    @Flag(help: "One JSON object.")
+    @Flag(help: "Print one JSON object.")
     var json = false
     @OptionGroup var common: CommonOptions
 

@@ -9,7 +9,7 @@ struct CacheVerify: ParsableCommand {
 
     @Flag(help: "Remove damaged entries; an index that contradicts itself is replaced with an empty one.")
     var repair = false
-    @Flag(help: "One JSON object.")
+    @Flag(help: "Print one JSON object.")
     var json = false
     @OptionGroup var common: CommonOptions
 
