@@ -31,30 +31,30 @@ struct TransferLimitTests {
         var ended: Double?
         for second in stride(from: 2.0, to: 200, by: 1.5) where ended == nil {
             #expect([UInt8](repeating: 0, count: 2000).withUnsafeBytes { transfer.receive(body: $0) })
-            let error = transfer.overdue(now: began + second, sending: (0, false))
+            let error = transfer.exceededLimit(now: began + second, sending: (0, false))
             if error != nil { ended = second }
             if let error { #expect(error.code == .timeout && error.message.contains("fetch.totalSeconds")) }
         }
         #expect((ended != nil) == total.isFinite)
-        if !total.isFinite { #expect(transfer.overdue(now: began + 400, sending: (0, false))?.code == .stalled) }
+        if !total.isFinite { #expect(transfer.exceededLimit(now: began + 400, sending: (0, false))?.code == .stalled) }
     }
 
     @Test func `without a total limit a body is sent for as long as it moves, and answered in time`() throws {
         let transfer = try Self.transfer(body: [1], totalSeconds: .infinity)
         for second in 1...500 {
-            #expect(transfer.overdue(now: 1000 + Double(second) / 2, sending: (second * 1000, true)) == nil)
+            #expect(transfer.exceededLimit(now: 1000 + Double(second) / 2, sending: (second * 1000, true)) == nil)
         }
         // It has been taken over, and the answer is due.
-        #expect(transfer.overdue(now: 1250.9, sending: (500_000, false)) == nil)
-        let late = transfer.overdue(now: 1251.5, sending: (500_000, false))
+        #expect(transfer.exceededLimit(now: 1250.9, sending: (500_000, false)) == nil)
+        let late = transfer.exceededLimit(now: 1251.5, sending: (500_000, false))
         #expect(late?.code == .timeout && late?.message.contains("fetch.headerSeconds") == true)
-        let stuck = transfer.overdue(now: 1251.5, sending: (500_400, true))
+        let stuck = transfer.exceededLimit(now: 1251.5, sending: (500_400, true))
         #expect(
             stuck?.code == .stalled && stuck?.message.contains("the request's body stalled: only 400 bytes") == true)
         // With one, the total limit is the only one.
         let limited = try Self.transfer(body: [1], totalSeconds: 15)
-        #expect(limited.overdue(now: 1014, sending: (0, true)) == nil)
-        #expect(limited.overdue(now: 1015, sending: (9, true))?.code == .timeout)
+        #expect(limited.exceededLimit(now: 1014, sending: (0, true)) == nil)
+        #expect(limited.exceededLimit(now: 1015, sending: (9, true))?.code == .timeout)
     }
 
     @Test func `a body that the origin does not take is a stall`() async throws {
