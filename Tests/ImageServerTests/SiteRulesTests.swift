@@ -17,13 +17,13 @@ import Variants
     }
 
     private static let faults: [(String, @Sendable (inout ServerConfiguration) -> Void)] = [
-        ("`baseURLs`: `a` is not an http", { $0.baseURLs = ["a": "ftp://a.test"] }),
+        ("`baseURLs`: `a` must be an http", { $0.baseURLs = ["a": "ftp://a.test"] }),
         ("`baseURLs`: `a`: /nowhere: No such file", { $0.baseURLs = ["a": "file:///nowhere"] }),
         ("`baseURLs`: no base URL has the name `b`", { $0.defaultBase = "b" }),
         ("`adminToken`: must have at least 16", { $0.adminToken = "tooshort" }),
-        ("`referrers`: `a.test/x` has a path", { $0.referrers = ["a.test/x"] }),
+        ("`referrers`: `a.test/x` contains a path", { $0.referrers = ["a.test/x"] }),
         ("`referrers`: ", { $0.referrers = ["a b"] }),
-        ("`crossOrigin`: `a` is not an origin", { $0.crossOrigin = ["a"] }),
+        ("`crossOrigin`: `a` is neither an origin", { $0.crossOrigin = ["a"] }),
         ("`fields`: `Vary` cannot be added, because the server sets this field itself", { $0.fields = ["Vary": "*"] }),
         ("`fields`: `a b` is not a valid name of a header field", { $0.fields = ["a b": "c"] }),
         (

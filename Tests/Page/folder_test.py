@@ -41,7 +41,7 @@ def browses(page, server, pictures, width):
     expect(page.locator("#facts")).to_contain_text("webp")
     expect(page.locator("#snippet")).to_contain_text("pictures:2026%2F%25C3%25B6%2520b.webp")
     expect(page.locator("#recipe")).to_have_value("thumbnail:600x400,auto")
-    expect(page.locator("#cache-sentence")).to_contain_text("from the file in this folder")
+    expect(page.locator("#cache-sentence")).to_contain_text("the file in this folder")
     expect(page.locator("#cache-status")).not_to_contain_text("ttl")
     page.get_by_role("tab", name="pipectl").click()
     expect(page.locator("#snippet")).to_have_text(re.compile(

@@ -80,7 +80,7 @@ private func fetch(_ assignments: String...) throws -> FetchConfiguration {
         (#"hosts={"a":{"headers":{"X Y":"geheim"}}}"#, "cannot be set as a header field"),
         (#"hosts={"a":{"ca":"/absent/ca.pem"}}"#, "No such file"), (#"hosts={"a":{"insecure":1}}"#, "true or false"),
         (#"hosts={"a":{"ignoreQuery":"sig"}}"#, "all, or a list"),
-        (#"hosts={"a":{"ignoreQuery":["a=b"]}}"#, "ignoreQuery: takes"),
+        (#"hosts={"a":{"ignoreQuery":["a=b"]}}"#, "ignoreQuery: must be"),
         (#"hosts={"a":{"ignoreQuery":["a*b"]}}"#, "can end in `*`"),
         (#"hosts={"a":{"aliasOf":"A:443"}}"#, "name another alias"),
         (#"hosts={"a":{"aliasOf":"b"},"b":{"aliasOf":"c"}}"#, "name another alias"),

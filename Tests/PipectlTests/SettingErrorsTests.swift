@@ -87,7 +87,7 @@ import Testing
             "{presets: {card: {staleWhileRevalidate: 1}}}",
             "presets: card: `maxAge` is missing; set it to a number of seconds"
         ),
-        ("{presets: {crad: {maxAge: 1}}}", "the preset `crad` does not exist"),
+        ("{presets: {crad: {maxAge: 1}}}", "there is no preset `crad`"),
     ])
     func `server.cacheControl says what is wrong with it`(value: String, problem: String) {
         let found = lines("allowUnsigned: true\npresets: {card: circle}\nserver.cacheControl: \(value)\n")

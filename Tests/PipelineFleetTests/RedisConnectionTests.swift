@@ -161,7 +161,7 @@ import Testing
         let second = try await #require(throws: RedisError.self) { try await connection.reply(to: "PING") }
         #expect(second.code == .unreachable)
         #expect(try #require(second.retrySeconds) <= 10_000)
-        #expect(second.message.contains("; tried again in "))
+        #expect(second.message.contains("; retrying in "))
         #expect(!second.message.contains("secret"))
         server.stop()
     }
@@ -221,7 +221,7 @@ import Testing
         configuration.maxReplyBytes = 1 << 20
         let connection = RedisConnection(configuration)
         try await connection.reply(to: "SET", "large", RedisWord([UInt8](repeating: 1, count: 2 << 20)))
-        await fails(.protocolViolation, "larger than 1048576 bytes") {
+        await fails(.protocolViolation, "exceeds the limit of 1048576 bytes") {
             try await connection.reply(to: "GET", "large")
         }
         // Replies together may be larger.

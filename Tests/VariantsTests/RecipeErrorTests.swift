@@ -88,7 +88,7 @@ import Testing
         ("thumbnail:300,dpr:2", "no step follows; did you mean `dpr:2,thumbnail:300`?"),
         ("thumbnail:300,dpr:2,webp", "step 2, `dpr:2`: `dpr` applies to later steps, but no step follows"),
         ("circle,dpr:2,orient:off", "did you mean `dpr:2,circle,orient:off`?"),
-        ("dpr:2", "no step follows, as in `dpr:2,thumbnail:300`"), ("dpr:2,dpr:3", "step 2, `dpr:3`: `dpr` multiplies"),
+        ("dpr:2", "no step follows, as in `dpr:2,thumbnail:300`"), ("dpr:2,dpr:3", "step 2, `dpr:3`: `dpr` applies"),
         ("circle,dpr:2,dpr:3", "no step follows, as in `dpr:2,thumbnail:300`"),
         ("thumbnail:300,dpr", "expected a ratio such as `2` after `dpr:`"),
     ]) func `a dpr that no step follows is an error`(written: String, part: String) throws {

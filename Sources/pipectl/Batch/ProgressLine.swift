@@ -39,7 +39,7 @@ struct ProgressLine: Sendable {
         }
         text += " · \(Readable.tenths(rate))/s"
         if let total, rate > 0, summary.items < total, isKnown {
-            text += " · \(Readable.duration(seconds: Double(total - summary.items) / rate)) remaining"
+            text += " · \(Readable.duration(seconds: Double(total - summary.items) / rate)) left"
         }
         text += " · \(summary.hits) hits"
         if summary.failed > 0 { text += " · \(summary.failed) errors" }

@@ -58,7 +58,7 @@ extension CommandTests {
             let words = ["batch", "in", "-r", "thumbnail:20", "-o", "out"]
             let ended = try await site.run(words)
             #expect(
-                ended.exit == 0 && ended.errors.contains("3 links were left out; --follow-links"), "\(ended.errors)")
+                ended.exit == 0 && ended.errors.contains("3 links were skipped; --follow-links"), "\(ended.errors)")
             #expect(ended.errors.contains("nothing to do: every name found in the sources was skipped"))
             #expect(try await site.run(words + ["--follow-links"]).exit == 0)
             #expect(site.folder.names("out") == ["1.jpg", "2.jpg", "3.jpg"])

@@ -89,7 +89,7 @@ extension CommandTests {
             let link = try await site.plain([
                 "get", Samples.original("grey.jpg"), "--cache", site.folder("link"), "-o", "a",
             ])
-            #expect(link.errors.contains("dangling link"), "\(link.errors)")
+            #expect(link.errors.contains("dangling symbolic link"), "\(link.errors)")
             #expect(site.folder.bytes("file") == Array("not a cache".utf8))
         }
 
@@ -171,7 +171,7 @@ extension CommandTests {
                 try await run("get", "/variant/thumbnail:30,png/photos:night-tiny.jpg", "--json").text)
             #expect(small["width"] == .int(30) && small["format"] == .string("png"))
             for (wrong, words) in [
-                ("sub:../a.jpg", "leads out of the base URL"),
+                ("sub:../a.jpg", "leads outside the base URL"),
                 ("/original/unsigned/a%zz", "two hexadecimal digits"),
                 ("none:a.jpg", "none:a.jpg"),
             ] {

@@ -60,7 +60,7 @@ extension CommandTests {
                 """, to: "good.yaml")
             let good = try await findings(["--config", file]).all
             for (subject, text) in [
-                ("key file", "keys.txt"), ("masks", "/masks, "), ("baseURLs web", "answers 404"),
+                ("key file", "keys.txt"), ("masks", "/masks, "), ("baseURLs web", "answered 404"),
                 ("baseURLs pictures", "/originals"),
             ] {
                 let finding = Self.find(subject, good).first
@@ -174,7 +174,7 @@ extension CommandTests {
                 }
                 #expect(try await site.plain(["health", "-q", "--set", "listen=[::]:\(port)"]).errors.isEmpty)
                 let other = try await site.plain(["health", "http://127.0.0.1:\(port)/nothing"])
-                #expect(other.exit == 1 && other.errors.contains("answers 404"), "\(other.errors)")
+                #expect(other.exit == 1 && other.errors.contains("answered 404"), "\(other.errors)")
             }
         }
 

@@ -94,8 +94,8 @@ extension CommandTests {
                 #expect(ended.exit == 0, "\(ended.errors)")
             }
             for (source, exit, words) in [
-                ("file://elsewhere/a.jpg", Int32(2), "only http and https"),
-                ("file:///a%00b", 2, "only http and https"),
+                ("file://elsewhere/a.jpg", Int32(2), "use http or https"),
+                ("file:///a%00b", 2, "use http or https"),
                 ("example.org/a.jpg", 4, "did you mean https://example.org/a.jpg?"),
                 ("img.example.org:8080/a/b.png?c", 4, "did you mean https://img.example.org:8080/a/b.png?c?"),
                 (site.folder(""), 4, "it is a folder; to render all pictures in it, use `pipectl batch"),

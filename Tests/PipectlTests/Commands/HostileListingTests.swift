@@ -78,7 +78,7 @@ extension CommandTests {
             let folder = ScratchFolder()
             let ended = try await Self.batch(store, folder).end
             #expect(ended.exit == 1 && pages.withLock { $0 } < 200, "\(ended.errors)")
-            #expect(ended.errors.contains("pages without a key"), "\(ended.errors)")
+            #expect(ended.errors.contains("consecutive pages without an object"), "\(ended.errors)")
 
             let long = try LoopbackOrigin { request in
                 request.target.contains("list-type=2")

@@ -59,7 +59,7 @@ extension CommandTests {
                 "serve", "--set", #"server.referrers=["example.org","https://example.org/shop"]"#,
             ])
             #expect(ended.exit == 2, "\(ended.errors)")
-            #expect(ended.errors.contains("`https://example.org/shop` has a path"), "\(ended.errors)")
+            #expect(ended.errors.contains("`https://example.org/shop` contains a path"), "\(ended.errors)")
             #expect(ended.errors.contains("write `https://example.org`"), "\(ended.errors)")
             let slash = try Settings(assignments: ["server.referrers=https://example.org/"]).serving()
             #expect(slash.1.referrers == ["https://example.org/"])

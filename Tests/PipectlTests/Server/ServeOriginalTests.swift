@@ -152,7 +152,9 @@ extension CommandTests {
                 let other = try await RawClient.connect(server.port)
                 other.send(Array(head.utf8) + [0x22, 0xE9, 0x22] + Array("\r\n\r\n".utf8))
                 let refused = try #require(RawResponse.all(in: await other.receivedToEnd()).first)
-                #expect(refused.problem == "malformed-request" && refused.text.contains("`If-None-Match` is not UTF-8"))
+                #expect(
+                    refused.problem == "malformed-request"
+                        && refused.text.contains("`If-None-Match` is not valid UTF-8"))
             }
         }
 

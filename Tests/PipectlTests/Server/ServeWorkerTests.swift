@@ -92,7 +92,7 @@ extension CommandTests {
                     let slow = try await ask("encode-hang", recipe)
                     #expect(slow.status == 504 && slow.body.contains("render-timeout"), "\(slow)")
                     // Not "not rendered": it was tried, whatever happened to the recipes before.
-                    #expect(slow.body.contains("limits.encodeSeconds, 1.0 s") && !slow.body.contains("not rendered"))
+                    #expect(slow.body.contains("1.0 s (limits.encodeSeconds)") && !slow.body.contains("not rendered"))
                     let again = try await ask("encode-hang", recipe)
                     #expect(again.status == 504 && again.body.contains("not rendered"), "\(again)")
                     #expect(try await ask("encode-segv", recipe).body.contains("render-crashed"))

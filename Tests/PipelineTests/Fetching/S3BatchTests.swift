@@ -120,7 +120,7 @@ struct S3BatchTests {
         }
         let refused = await #expect(throws: FetchError.self) { try await transport.put([1], to: object, []) }
         #expect(refused?.message.contains("writing s3://photos/a: the store answered 403") == true)
-        #expect(refused?.message.contains("allow them `s3:PutObject`") == true)
+        #expect(refused?.message.contains("grant them `s3:PutObject`") == true)
     }
 
     @Test(arguments: [("InvalidAccessKeyId", 403), ("ExpiredToken", 400)])

@@ -92,6 +92,6 @@ struct BucketRefusalTests {
             }
         }
         #expect(warnings.count == 2, "\(warnings)")
-        #expect(warnings.first?.contains("expired") == true && warnings.last?.contains("slow down") == true)
+        #expect(warnings.first?.contains("expired") == true && warnings.last?.contains("limits the rate") == true)
     }
 }

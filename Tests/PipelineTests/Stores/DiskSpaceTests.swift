@@ -34,7 +34,7 @@ import Testing
         volume.free.store(5_999, ordering: .relaxed)
         for number in 3..<5 {
             let error = #expect(throws: StoreError.self) { try put(number, in: store) }
-            #expect(error?.code == .full && error?.message.contains("5999 bytes left") == true)
+            #expect(error?.code == .full && error?.message.contains("only 5999 bytes are free") == true)
         }
         let counters = try store.statistics().variants
         #expect(counters.refused == 2 && counters.entries == 0 && counters.evictions == 3)

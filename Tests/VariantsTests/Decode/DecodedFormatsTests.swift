@@ -64,7 +64,8 @@ import Testing
             var job = RenderFixture.job(png, .png, 60, 40, try Recipe("thumbnail:20"))
             job.limits.formats = [.jpeg]
             let error = await Self.refusal(renderer, job)
-            #expect(error?.code == .unsupportedFormat && error?.message.contains("`decoders` lists jpeg") == true)
+            #expect(
+                error?.code == .unsupportedFormat && error?.message.contains("`decoders` contains only jpeg") == true)
             job = RenderFixture.job(jpeg, .jpeg, 60, 40, try Recipe("mask:star"))
             job.limits.formats = [.jpeg]
             job.masks = ["star": png]

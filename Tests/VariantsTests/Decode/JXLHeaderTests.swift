@@ -95,7 +95,7 @@ import Testing
             let error = #expect(throws: RenderError.self) {
                 try ImageHeader.probe(Self.complete(orientation: 1, channels: channels))
             }
-            #expect(error?.code == .overLimit && error?.message.contains("\(channels) channels") == true)
+            #expect(error?.code == .overLimit && error?.message.contains("\(channels) extra channels") == true)
         }
     }
 

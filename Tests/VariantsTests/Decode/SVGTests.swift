@@ -122,10 +122,10 @@ import Testing
             "megabyte"
         ),
         ("a parameter entity", svg("", before: "<!DOCTYPE svg [<!ENTITY % a 'x'>]>"), "parameter"),
-        ("a file", svg("", "&a;", before: "<!DOCTYPE svg [<!ENTITY a SYSTEM 'file:///etc/passwd'>]>"), "outside"),
+        ("a file", svg("", "&a;", before: "<!DOCTYPE svg [<!ENTITY a SYSTEM 'file:///etc/passwd'>]>"), "external"),
         (
             "deep nesting", svg("", String(repeating: "<g>", count: 300) + String(repeating: "</g>", count: 300)),
-            "256 deep"
+            "256 levels deep"
         ),
         ("no width", svg("width='0' height='9'"), "zero"),
         ("endless", svg("width='1e300' height='9'"), "no decoder"),

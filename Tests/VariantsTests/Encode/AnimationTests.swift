@@ -342,11 +342,11 @@ import Testing
         }
         let area = 26 * 18
         let tooLarge = try await refusal("frames:all,gif") { $0.pixels = area * 3 + 5 }
-        #expect(tooLarge?.code == .overLimit && tooLarge?.message.contains("`frames:3` fits") == true)
+        #expect(tooLarge?.code == .overLimit && tooLarge?.message.contains("use `frames:3`") == true)
         let tooMany = try await refusal("frames:4,webp") { $0.frames = 2 }
-        #expect(tooMany?.code == .overLimit && tooMany?.message.contains("`frames:2` fits") == true)
+        #expect(tooMany?.code == .overLimit && tooMany?.message.contains("use `frames:2`") == true)
         let enlarged = try await refusal("frames:all,scaled:3,webp") { $0.pixels = area * 9 * 2 }
-        #expect(enlarged?.code == .overLimit && enlarged?.message.contains("`frames:2` fits") == true)
+        #expect(enlarged?.code == .overLimit && enlarged?.message.contains("use `frames:2`") == true)
         for recipe in ["gif", "frames:3,gif", "frames:all,png", "frames:all,jpeg"] {
             #expect(try await refusal(recipe) { $0.pixels = area * 3 } == nil)
         }
