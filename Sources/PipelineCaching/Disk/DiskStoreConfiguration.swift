@@ -10,7 +10,7 @@
 /// ```
 ///
 /// Responses do not wait for writes. Several processes may share a folder. Budgets count bodies, each as at least 512
-/// bytes. In addition, rows and indexes take about 400 bytes per entry (docs/benchmarks.md).
+/// bytes. In addition, rows and indexes take 500 to 1,000 bytes per entry (docs/benchmarks.md).
 public struct DiskStoreConfiguration: Sendable, Hashable {
     /// The budget in bytes for bodies of originals. Defaults to 4 GB, which is enough for a few thousand photographs.
     public var originals = 4_000_000_000

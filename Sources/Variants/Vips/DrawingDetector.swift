@@ -5,7 +5,7 @@ struct DrawingDetector {
     private var noisy = 0
 
     /// Whether at most a tenth of the pixels differ from the nearer of their left and upper neighbors by 1 to 4 of 255.
-    /// In a photograph, a fifth of the pixels do, even in a file with few bits per pixel (docs/benchmarks.md).
+    /// In a photograph, more pixels do, even in a file with few bits per pixel.
     var isCalm: Bool { seen > 0 && noisy * 10 <= seen }
 
     /// Returns the index of the light to shrink the picture in.
