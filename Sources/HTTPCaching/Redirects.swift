@@ -56,7 +56,7 @@ package enum Redirects {
     }
 
     /// Whether a request selects a stored response. All request fields that were stored with the response are compared,
-    /// including those that redirects vary on.
+    /// including the fields that redirects vary on.
     package static func selects(_ stored: StoredResponse, requestFields: [HeaderField]) -> Bool {
         guard Variation.selects(stored, requestFields: requestFields) else { return false }
         // The fields that redirects vary on are not in the `Vary` of the response itself.

@@ -19,7 +19,7 @@ package enum Storability {
         case noLifetime = "no-lifetime"
     }
 
-    /// The statuses whose caching rules are implemented, as `must-understand` requires (§5.2.2.3). They are the
+    /// The statuses with implemented caching rules, as `must-understand` requires (§5.2.2.3). They are the
     /// statuses of RFC 9110, except 206, 304 and those that answer conditional and range requests.
     private static let understood: Set<Int> = [
         200, 201, 202, 203, 204, 205, 300, 301, 302, 303, 305, 307, 308, 400, 401, 402, 403, 404, 405, 406, 407, 408,

@@ -60,7 +60,7 @@ extension CommandTests {
             let server = try await RunningServer.start(folder: folder, config: folder("pipectl.yaml"))
             #expect(try await !server.ask("/ready").text.contains("problems"))
             #expect(try await server.ask("/variant/unsigned/thumbnail:40,png/sample:dusk").status == 200)
-            let says = "check `secretKey` of the setting `remote.s3`"
+            let says = "check `secretKey` in the setting `remote.s3`"
             let state = try await server.ask("/ready").text
             #expect(state.contains(#""problems":{"remote":""#) && state.contains(says), "\(state)")
             let ended = await server.stop()

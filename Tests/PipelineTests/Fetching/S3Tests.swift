@@ -203,7 +203,7 @@ struct S3NameTests {
         ("AccessDenied", 403, true, "`s3:GetObject`"), ("AccessDenied", 403, false, "without credentials"),
         ("RequestTimeTooSkewed", 403, true, "clock"), ("ExpiredToken", 400, true, "expired"),
         ("SlowDown", 503, true, "limits the rate"), ("NoSuchVersion", 404, true, "has no such version"),
-        ("PermanentRedirect", 301, true, "set `region` of the setting `s3`"),
+        ("PermanentRedirect", 301, true, "set `region` in the setting `s3`"),
         ("Odd", 500, true, "the store answered with the code `Odd`"),
     ]) func `each error of a store says what would help`(
         _ code: String, _ status: Int, _ isSigned: Bool, _ said: String

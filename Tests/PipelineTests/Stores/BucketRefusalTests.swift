@@ -58,10 +58,10 @@ struct BucketRefusalTests {
         switch cause {
         case .secret:
             remote.store.credentials = .key(id: "ACCESSKEY", secret: "wrong")
-            says = "`secretKey` of the setting `remote.s3`"
+            says = "`secretKey` in the setting `remote.s3`"
         case .accessKey:
             remote.store.credentials = .key(id: "WRONG", secret: "SECRETKEY")
-            says = "`accessKey` of the setting `remote.s3`"
+            says = "`accessKey` in the setting `remote.s3`"
         case .bucket:
             remote.bucket = "missing"
             says = "the bucket `missing` does not exist"
@@ -70,7 +70,7 @@ struct BucketRefusalTests {
             says = "`endpoint` and `region` of the setting `remote.s3`"
         case .region:
             remote.store.endpoint = elsewhere.url("")
-            says = "the region `eu-west-9`; set `region` of the setting `remote.s3`"
+            says = "the region `eu-west-9`; set `region` in the setting `remote.s3`"
         }
         let warnings = try await Self.warnings(remote) { tiers in
             for number in 0..<3 { _ = await tiers.records(of: "http://a.test/\(number)") }
