@@ -6,7 +6,7 @@ Prints one line each, with the largest difference of 8-bit values. Needs playwri
 
 Variants of AVIFs with a limited range are compared with what Chromium shows of the same picture with a full range. On
 x86 its libyuv multiplies Cb by at most 2 for blue, where a limited range needs 2.112 (BT.709) or 2.142 (BT.2020), so
-its blue is up to 13 or 16 off H.273. `NamedColourTests` compares these pictures with the arithmetic of H.273.
+its blue is up to 13 or 16 off H.273. `CodedColorSpaceTests` compares these pictures with the arithmetic of H.273.
 """
 import argparse
 import base64

@@ -99,7 +99,8 @@ package final class DiskStore: Sendable {
     }
 
     /// Runs a look-up on a read connection, so that it does not wait for writers. If that fails, or if this is called
-    /// within `together`, runs the look-up on the write connection under the index's lock, which handles damage.
+    /// within `inOneTransaction`, runs the look-up on the write connection under the index's lock, which handles
+    /// damage.
     ///
     /// - Parameters:
     ///   - tier: the tier for which a miss is counted if nothing is found.

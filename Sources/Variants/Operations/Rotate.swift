@@ -70,7 +70,7 @@ struct Turn {
             height: edge(width * abs(sine) + height * abs(cosine)))
     }
 
-    /// Returns the rotated `image`, surrounded by `colour`.
+    /// Returns the rotated `image`, surrounded by `color`.
     func turned(_ image: Image, _ color: Color) throws(RenderError) -> Image {
         // The fraction of each pixel that the picture covers: a ramp one pixel wide across each edge.
         let one = try Image(PixelStorage([255]), width: 1, height: 1, bands: 1)

@@ -26,12 +26,12 @@ extension Picture {
         return try cropped(to: anchor.rectangle(target, in: size))
     }
 
-    /// Returns a part of a settled picture.
+    /// Returns a part of a normalized picture.
     func cropped(to part: PixelRectangle) throws(RenderError) -> Picture {
         try replacing(image.area(part))
     }
 
-    /// Places a settled picture on a canvas, with its top left pixel at `x`, `y`. The rest of the canvas is `colour`.
+    /// Places a normalized picture on a canvas, with its top left pixel at `x`, `y`. The rest of the canvas is `color`.
     func placed(on canvas: PixelSize, x: Int, y: Int, color: Color) throws(RenderError) -> Picture {
         let inner = color.alpha < 255 ? try image.withAlpha() : image
         let bands = color.bands + (inner.hasAlpha ? [Double(color.alpha)] : [])
@@ -41,7 +41,7 @@ extension Picture {
     /// The color of areas that the picture does not cover: the color of the last `background` step, or transparent.
     var uncovered: Color { background ?? Color(red: 0, green: 0, blue: 0, alpha: 0) }
 
-    /// Composites the picture over `colour`. The result keeps its alpha band if the color is not opaque.
+    /// Composites the picture over `color`. The result keeps its alpha band if the color is not opaque.
     func flattened(onto color: Color) throws(RenderError) -> Picture {
         if color.alpha == 255 {
             return replacing(
