@@ -52,8 +52,9 @@ extension ImagePipeline {
     ///
     /// - Parameter isPrefix: whether to accept a prefix of such a name, including only a scheme (`photos:`).
     package func ownName(_ text: String, isPrefix: Bool = false) -> String? {
-        let isScheme = isPrefix && text.hasSuffix(":") && admit.ownSchemes.contains(String(text.dropLast()))
-        return isScheme ? text : SourceURL(text, ofAny: admit.ownSchemes)?.normalized
+        let scheme = text.dropLast().lowercased()
+        let isScheme = isPrefix && text.hasSuffix(":") && admit.ownSchemes.contains(scheme)
+        return isScheme ? scheme + ":" : SourceURL(text, ofAny: admit.ownSchemes)?.normalized
     }
 
     /// Returns, in sorted order, those of the given stored names for which this machine has no record.

@@ -41,8 +41,7 @@ public struct OriginalRecord: Sendable, Hashable, Codable {
 
     package var selection: Selection { Selection(response.selecting, isProvisional: isProvisional) }
 
-    /// The name of the selecting field with which version 1 of the index marked provisional records. Such records are
-    /// dropped.
+    /// The name that earlier versions added to the selecting fields of provisional records.
     static let formerMark = "not-decoded-yet"
 
     /// Returns whether the records have the same source, belong to requests that its `Vary` does not distinguish, and
@@ -67,6 +66,20 @@ public struct OriginalRecord: Sendable, Hashable, Codable {
         self.media = media
         self.fetchMilliseconds = fetchMilliseconds
         self.finalURL = finalURL
+    }
+
+    /// Decodes a record. Records that an earlier version encoded have no `isProvisional`.
+    public init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        source = try members.decode(String.self, forKey: .source)
+        response = try members.decode(StoredResponse.self, forKey: .response)
+        digest = try members.decode(String.self, forKey: .digest)
+        length = try members.decode(Int.self, forKey: .length)
+        media = try members.decodeIfPresent(MediaDescription.self, forKey: .media)
+        fetchMilliseconds = try members.decode(Double.self, forKey: .fetchMilliseconds)
+        finalURL = try members.decodeIfPresent(String.self, forKey: .finalURL)
+        let isMarked = response.selecting.removeValue(forKey: Self.formerMark) != nil
+        isProvisional = try members.decodeIfPresent(Bool.self, forKey: .isProvisional) ?? isMarked
     }
 }
 

@@ -165,7 +165,10 @@ struct FetchStage: Sendable {
                 of: bytes, response: response, milliseconds: began.duration(to: .now).milliseconds,
                 source: admitted.source, digest: found.digest)
         }
-        return Original(record: record, body: .bytes(bytes), outcome: nil, mayStore: true, marks: finding.marks)
+        var original = Original(
+            record: record, body: .bytes(bytes), outcome: nil, mayStore: true, marks: finding.marks)
+        original.isLocal = true
+        return original
     }
 
     /// Returns the bytes of a response. A file is read only once, because it may have changed by the second time.

@@ -223,6 +223,8 @@ package struct LookUpStage: Sendable {
             return
         }
         finding.record = nil
+        // No tier ever has the body of a local original.
+        if finding.isLocal { return }
         finding.records.removeAll { $0.digest == record.digest }
         finding.verdict = withoutRecord(admitted)
         finding.forward = .miss

@@ -169,7 +169,11 @@ extension CacheFinding {
 
     /// The stored original, for use after its transport has found it unchanged.
     var unchanged: Original? {
-        record.map { Original(record: $0, outcome: nil, mayStore: true, marks: marks) }
+        record.map {
+            var original = Original(record: $0, outcome: nil, mayStore: true, marks: marks)
+            original.isLocal = isLocal
+            return original
+        }
     }
 }
 
@@ -201,8 +205,8 @@ struct Original: Sendable {
     /// The URL that the origin refused, if other URLs share its name. The refusal does not imply that the others fail.
     var refusedURL: String?
 
-    /// Whether a fetched original came from a local transport. A response of an origin always has an outcome.
-    var isLocal: Bool { outcome == nil }
+    /// Whether the original came from a local transport.
+    var isLocal = false
 
     /// The original without its body, which stays in its tier.
     var withoutBody: Original {

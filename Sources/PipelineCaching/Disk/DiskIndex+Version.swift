@@ -23,19 +23,10 @@ extension DiskIndex {
                 "the cache has version \(version), but this program supports only versions up to \(DiskSchema.version); "
                     + "update the program or use a different folder", path: path)
         }
-        if isFormer || version < 1 {
+        guard !isFormer, version == DiskSchema.version else {
             // There is no migration, because the cache fills again.
             throw StoreError(.damaged, "an older version of this program wrote the index", path: path)
         }
-        if version < DiskSchema.version { try upgrade(connection) }
         return false
-    }
-
-    /// Upgrades an index of version 1, unless another process has upgraded it in the meantime.
-    private func upgrade(_ connection: SQLiteConnection) throws(StoreError) {
-        try connection.write { () throws(StoreError) in
-            let version = try connection.first("PRAGMA user_version") { $0.integer(0) }
-            if version == 1 { try connection.execute(DiskSchema.upgrade) }
-        }
     }
 }

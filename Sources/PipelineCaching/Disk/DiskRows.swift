@@ -25,7 +25,7 @@ struct RecordRow {
 
     private static func record(_ row: SQLiteRow) -> OriginalRecord? {
         guard let selecting = row.blob(2).flatMap(EntryCoding.selecting), let digest = row.digestKey(3),
-            let fields = row.blob(9).flatMap(EntryCoding.fields), !selecting.keys.contains(OriginalRecord.formerMark)
+            let fields = row.blob(9).flatMap(EntryCoding.fields)
         else { return nil }
         var media: MediaDescription?
         if !row.isNull(10) {

@@ -1,7 +1,7 @@
 /// The tables of the index (docs/entry-format.md describes every column).
 enum DiskSchema {
     /// The version of the schema, incremented with every change to a table. An index with a higher version is refused.
-    /// An index with version 1 is upgraded, and an index that was created before version 1 is set aside.
+    /// An index with a lower version is set aside.
     static let version = 2
     /// The `application_id` of our indexes, "ImPc".
     static let applicationID = 0x496D_5063
@@ -58,8 +58,9 @@ enum DiskSchema {
             length INTEGER NOT NULL, status INTEGER NOT NULL, request_time REAL NOT NULL, response_time REAL NOT NULL,
             fetch_milliseconds REAL NOT NULL, stored REAL NOT NULL, media_type TEXT, width INTEGER, height INTEGER,
             details BLOB, fields BLOB NOT NULL, final_url TEXT, assigned_lifetime REAL, lifetime_limit REAL,
-            validate_first INTEGER NOT NULL DEFAULT 0, \(provisional));
-        \(sourceIndex)
+            validate_first INTEGER NOT NULL DEFAULT 0,
+            provisional INTEGER NOT NULL DEFAULT 0);
+        CREATE UNIQUE INDEX records_source ON records (source, selecting, provisional);
         CREATE INDEX records_digest ON records (\(prefix("digest")));
         CREATE INDEX records_queue ON records (priority);
         CREATE TABLE links (source TEXT NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (source, digest)) WITHOUT ROWID;
@@ -67,18 +68,6 @@ enum DiskSchema {
         CREATE TABLE tags (source TEXT NOT NULL, tag TEXT NOT NULL, PRIMARY KEY (source, tag)) WITHOUT ROWID;
         CREATE INDEX tags_tag ON tags (tag);
         """
-
-    /// Upgrades version 1, which marked provisional records with the selecting field `OriginalRecord.formerMark`.
-    static let upgrade = """
-        ALTER TABLE records ADD COLUMN \(provisional);
-        DROP INDEX records_source;
-        \(sourceIndex)
-        PRAGMA user_version=2;
-        """
-
-    private static let provisional = "provisional INTEGER NOT NULL DEFAULT 0"
-    private static let sourceIndex =
-        "CREATE UNIQUE INDEX records_source ON records (source, selecting, provisional);"
 
     /// Returns an expression for the first eight bytes of a digest or key. Its index contains only these bytes, which
     /// takes a quarter of the space.

@@ -371,8 +371,8 @@ final class Transfer: @unchecked Sendable {
         (windowStart, windowBytes) = (now, 0)
         responseTime = SystemClock.unix.seconds
         isFollowedRedirect =
-            request.followsRedirects && CurlTransport.redirectStatuses.contains(status)
-            && fields.first("location") != nil
+            request.followsRedirects && request.method == "GET"
+            && CurlTransport.redirectStatuses.contains(status) && fields.first("location") != nil
         return true
     }
 

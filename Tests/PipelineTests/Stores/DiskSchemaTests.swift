@@ -22,7 +22,7 @@ import Testing
         #expect(try store.storeOriginal(record("http://a/", body), body: body, generation: 1))
         let generation = try store.generationNow()
         store.close()
-        if isFormer { try leaveFormer() } else { try folder.sql("PRAGMA user_version = 0") }
+        if isFormer { try leaveFormer() } else { try folder.sql("PRAGMA user_version = 1") }
 
         store = try DiskStore(folder: folder.path)
         #expect(store.rebuilds == 1 && store.notice?.contains("written by an older version") == true)
@@ -36,34 +36,6 @@ import Testing
         #expect(try store.verify().isClean)
         store.close()
         #expect(try DiskStore(folder: folder.path).rebuilds == 0)
-    }
-
-    @Test func `an index of version 1 is upgraded in place, less the records that it marked as provisional`() throws {
-        let (old, new) = (bytes(90_000, seed: 1), bytes(100, seed: 2))
-        var store = try DiskStore(folder: folder.path)
-        let picture = record("http://a/", old)
-        #expect(try store.storeOriginal(picture, body: old, generation: .max))
-        let marked = record("http://a/", new, selecting: [OriginalRecord.formerMark: nil])
-        #expect(try store.storeOriginal(marked, body: new, generation: .max))
-        store.close()
-        try folder.sql(
-            """
-            DROP INDEX records_source; ALTER TABLE records DROP COLUMN provisional;
-            CREATE UNIQUE INDEX records_source ON records (source, selecting); PRAGMA user_version = 1
-            """)
-
-        for _ in 0..<2 {
-            store = try DiskStore(folder: folder.path)
-            #expect(store.rebuilds == 0 && store.notice == nil)
-            #expect(try store.records(source: "http://a/") == [picture])
-            #expect(try store.originalBody(digest: picture.digest) == old)
-            store.close()
-        }
-        store = try DiskStore(folder: folder.path)
-        var provisional = record("http://a/", new)
-        provisional.isProvisional = true
-        #expect(try store.storeOriginal(provisional, body: new, generation: .max))
-        #expect(try Set(store.records(source: "http://a/")) == [picture, provisional])
     }
 
     @Test func `a newer version is refused with an error message by each process, and left as it is`() throws {

@@ -22,4 +22,17 @@ struct EntryCodableTests {
         #expect(try decoder.decode(OriginalRecord.self, from: encoder.encode(other)) == other)
         #expect(!other.hasSameSelection(as: original))
     }
+
+    @Test func `records that an earlier version encoded are decoded, marked ones as provisional`() throws {
+        for isMarked in [false, true] {
+            var former = record("http://a/", [1], selecting: ["accept": "x"])
+            if isMarked { former.response.selecting.updateValue(nil, forKey: OriginalRecord.formerMark) }
+            var members = try #require(
+                JSONSerialization.jsonObject(with: JSONEncoder().encode(former)) as? [String: Any])
+            #expect(members.removeValue(forKey: "isProvisional") != nil)
+            let decoded = try JSONDecoder().decode(
+                OriginalRecord.self, from: JSONSerialization.data(withJSONObject: members))
+            #expect(decoded.isProvisional == isMarked && decoded.response.selecting == ["accept": "x"])
+        }
+    }
 }
