@@ -62,8 +62,8 @@ public final class SpooledBody: Sendable, Hashable {
         return isWritten
     }
 
-    /// Links the file at a path, in addition to any name that it already has. Returns false if the file system does not
-    /// support it or the path exists.
+    /// Creates a link to this file at `path`, in addition to any name that it already has. Returns false if the file
+    /// system does not support it or the path exists.
     package func link(at path: String) -> Bool {
         linkat(AT_FDCWD, "/proc/self/fd/\(descriptor)", AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0
     }

@@ -37,7 +37,7 @@ struct SVGDocument {
         return name == "svg" || name.hasSuffix(":svg") ? (start, at) : nil
     }
 
-    /// Whether the root is an `svg` element with any attributes.
+    /// Whether the root is an `svg` element, whatever its attributes.
     static func isRoot(of file: ByteReader) -> Bool { svg(file) != nil }
 
     /// Reads the root. Returns nil if the root is not an `svg` element, is truncated, or is longer than `rootLimit`.
