@@ -191,12 +191,16 @@ extension CommandTests {
             let count = 60
             try await bench.put(pictures: count)
             let puts = Atomic(0)
+            // Objects that the store has by now. It may still be storing the last one when a further one is sent.
+            let stored = Atomic(0)
             let fetches = Atomic(0)
             let limit = Atomic(20)
             let front = try bench.front { request, ask in
                 if request.method == "PUT" {
                     let number = puts.add(1, ordering: .relaxed).newValue
                     if number > limit.load(ordering: .relaxed) { return .hang }
+                    defer { stored.add(1, ordering: .relaxed) }
+                    return reply(ask())
                 } else if request.path.hasSuffix(".bmp") {
                     fetches.add(1, ordering: .relaxed)
                 }
@@ -205,7 +209,7 @@ extension CommandTests {
             defer { front.stop() }
             let command = ["s3://photos/", "-r", "png", "-o", "s3://out"]
             let child = try bench.start(command, endpoint: front.url(""))
-            try await waitWhile { puts.load(ordering: .relaxed) <= 20 }
+            try await waitWhile { puts.load(ordering: .relaxed) <= 20 || stored.load(ordering: .relaxed) < 20 }
             child.signal(SIGKILL)
             #expect(await child.end.exit == 128 + SIGKILL)
             let standing = try await bench.keys("out").count
