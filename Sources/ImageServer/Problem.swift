@@ -33,6 +33,8 @@ package struct Problem: Error, Sendable, Hashable {
     var logged: String?
     /// The methods for `Allow`, if the path does not support the request's method.
     var allowed: [String] = []
+    /// The status of the origin's response, if it is the cause.
+    var originStatus: Int?
     /// The value of `Retry-After` in seconds, if a later request may succeed.
     var retryAfter: Int?
 
@@ -44,14 +46,20 @@ package struct Problem: Error, Sendable, Hashable {
     /// Returns the error response. The response is not stored by caches, and has `Vary: Accept` if a successful
     /// response would have it.
     ///
-    /// - Parameter showsAll: Whether the client may see the message for the log.
-    package func response(variesByAccept: Bool = false, showsAll: Bool = false, now: Double) -> ServerResponse {
+    /// - Parameters:
+    ///   - grammar: The grammar of the route, which may have its own form of errors.
+    ///   - showsAll: Whether the client may see the message for the log.
+    package func response(
+        variesByAccept: Bool = false, of grammar: (any Grammar)? = nil, showsAll: Bool = false, now: Double
+    ) -> ServerResponse {
+        let plain = grammar?.plainText(of: self)
         var json = JSONText()
         json.add("type", kind.type)
         json.add("title", kind.title)
         json.add("status", kind.status)
         json.add("detail", detail ?? (showsAll ? logged : nil))
-        var fields = ServerResponse.ownFields("application/problem+json", now: now)
+        var fields = ServerResponse.ownFields(
+            plain == nil ? "application/problem+json" : "text/plain; charset=utf-8", now: now)
         if !allowed.isEmpty { fields.append(HeaderField("Allow", allowed.joined(separator: ", "))) }
         if variesByAccept { fields.append(HeaderField("Vary", "Accept")) }
         if kind == .unauthorized { fields.append(HeaderField("WWW-Authenticate", "Bearer")) }
@@ -59,7 +67,8 @@ package struct Problem: Error, Sendable, Hashable {
             fields.append(HeaderField("Retry-After", String(seconds)))
         }
         return ServerResponse(
-            status: kind.status, fields: fields, body: Array((json.closed + "\n").utf8), note: note)
+            status: plain?.status ?? kind.status, fields: fields, body: Array((plain?.text ?? json.closed + "\n").utf8),
+            note: note)
     }
 
     /// The note for the log, on one line. Line breaks are replaced because an origin may have written a part of the
@@ -141,7 +150,9 @@ extension Problem {
             return
         }
         self.init(known.kind, known.showsMessage ? error.message : nil)
-        logged = known.showsMessage ? (error.cause as? FetchError)?.logged : error.message
+        let fault = error.cause as? FetchError
+        logged = known.showsMessage ? fault?.logged : error.message
+        originStatus = error.originStatus ?? (fault?.code == .tooManyRedirects ? 508 : nil)
         retryAfter = error.retryAfter.map { Int(($0 / .seconds(1)).rounded(.up)) }
     }
 

@@ -42,6 +42,10 @@ public struct Site: Sendable {
         pipeline: ImagePipeline, settings: ServerConfiguration, now: @escaping @Sendable () -> Double
     ) throws(InvalidSetting) {
         self.pipeline = pipeline
+        var settings = settings
+        do throws(InvalidSetting) { settings.pictureRoutes += try settings.mountedGrammars() } catch {
+            throw InvalidSetting("`grammars`: \(error.message)")
+        }
         self.settings = settings
         rules = try SiteRules(settings, presets: pipeline.presets)
         self.now = now
@@ -127,7 +131,7 @@ public struct Site: Sendable {
             throw Problem(.routeClosed, "/\(grammar.name) is disabled on this server (`server.routes`)")
         }
         if let hit = await storedHit(request) { return hit }
-        let routed = try grammar.read(RequestTarget(request.target), settings.signature, now: now())
+        let routed = try read(request, grammar)
         guard RoutedRequest.methods.contains(request.method) || passesOn(request, routed) else {
             throw Self.refusal(
                 of: request.method,
@@ -141,6 +145,7 @@ public struct Site: Sendable {
             case .original: return try await original(routed, request, onInterim)
             case .info: return try await info(routed, request)
             case .variant(let recipe): return try await variant(recipe, routed, request)
+            case .choice(let choice): return try await picture(choice, routed, request, grammar)
             }
         } catch {
             return answer(to: error, request, source: routed.source, variesByAccept: grammar.negotiates)
@@ -181,7 +186,7 @@ public struct Site: Sendable {
                 && (try? Operation(.purge, target)) == .purge
         case .picture(let grammar):
             // `respond(to:onInterim:)` finds the same error again and responds to it.
-            guard let routed = try? grammar.read(target, settings.signature, now: now()) else { return false }
+            guard let routed = try? read(request, grammar) else { return false }
             return passesOn(request, routed)
         case .operation, nil: return false
         }
@@ -253,7 +258,7 @@ public struct Site: Sendable {
         if isObject { original = try Self.withoutErrorText(original, of: source.text) }
         let answer = OriginalAnswer.response(
             original, passesAll: forwarded.areAll, isObject: isObject, tags: settings.tags)
-        if !changes { prepare(original, request, routed.grant, isObject: isObject) }
+        if !changes { prepare(original, request, routed, isObject: isObject) }
         if changes { return answer }
         // Conditions and ranges are applied only to a 200, and without contacting the origin. Other responses stay as
         // the origin sent them.
@@ -296,7 +301,7 @@ public struct Site: Sendable {
     private func variant(
         _ text: String, _ routed: RoutedRequest, _ request: ServerRequest
     ) async throws(Problem) -> ServerResponse {
-        let (source, grant) = (routed.source, routed.grant)
+        let source = routed.source
         let recipe: Recipe
         do throws(RecipeError) {
             recipe = try Recipe(text, presets: rules.presets)
@@ -317,14 +322,15 @@ public struct Site: Sendable {
             let ofPreset = settings.recipes.preset(in: text).flatMap { settings.presetFreshness[$0] }
             let cacheControl = (ofPreset ?? settings.freshness)?.directives
             return try await answer(
-                asked, to: request, isNegotiated: isNegotiated, cacheControl: cacheControl, expiry: grant.expiry
+                asked, to: request, isNegotiated: isNegotiated, cacheControl: cacheControl,
+                expiry: routed.grant.expiry
             ) { image, varying in
                 let naming =
                     SourceFields.fields(of: url, image.format, isGiven: url.text == source)
                     + settings.tags.fields(of: image.record)
                 // A named mask may have changed, so it is read for each request.
                 if recipe.maskNames.isEmpty, recipe.overlayNames.isEmpty {
-                    prepare(image, varying, naming, cacheControl, request, grant)
+                    prepare(image, varying, naming, cacheControl, request, routed)
                 }
                 return naming
             }
@@ -347,21 +353,23 @@ public struct Site: Sendable {
     ///
     /// - Parameters:
     ///   - cacheControl: A `Cache-Control` that replaces the value derived from the original.
+    ///   - present: Completes a successful response.
     ///   - naming: A closure that returns the fields that name the source. It receives the picture and the fields that
     ///     it varies by.
     func answer(
         _ asked: ImageRequest, to request: ServerRequest, isNegotiated: Bool, cacheControl: String?,
         isOwnRoute: Bool = false,
-        expiry: Double? = nil,
+        expiry: Double? = nil, present: (inout ServerResponse, PresentedPicture) -> Void = { _, _ in },
         naming: (ImageResponse, _ varying: [String]) -> [HeaderField]
     ) async throws(Problem) -> ServerResponse {
         let image: ImageResponse
         do throws(PipelineError) { image = try await pipeline.respond(to: asked) } catch { throw Problem(error) }
         let varying = VariantAnswer.varying(
             original: image.record.response.fields, forwarded: rules.forwarded, isNegotiated: isNegotiated)
-        let answer = VariantAnswer.response(
+        var answer = VariantAnswer.response(
             image, varying: varying, naming: naming(image, varying), caching: caching, cacheControl: cacheControl,
             isAtHand: asked.isAtHand, isOwnRoute: isOwnRoute, expiry: expiry, now: now())
+        present(&answer, PresentedPicture(image))
         return ConditionalAnswer.response(
             answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }
@@ -378,7 +386,9 @@ public struct Site: Sendable {
         if problem.kind == .originFailed {
             for notice in rules.baseURLs.folders.compactMap({ $0.takeNotice() }) { pipeline.warn(notice) }
         }
-        return problem.response(variesByAccept: variesByAccept, showsAll: isOperator(request), now: now())
+        let route = settings.route(of: RequestTarget(request.target))
+        return problem.response(
+            variesByAccept: variesByAccept, of: route?.grammar, showsAll: isOperator(request), now: now())
     }
 
     /// Returns a pipeline request on behalf of a client. The page's samples are valid sources if the page is enabled.

@@ -85,7 +85,7 @@ extension ImagePipeline {
         let isUnchanged = files == .toBeChecked ? fetch.check(finding, admitted) : nil
         let unchanged = isUnchanged.flatMap { _ in finding.unchanged }
         guard let original = finding.reusable ?? unchanged ?? lookUp.displayableOriginal(finding),
-            request.recipe == nil || !original.record.isProvisional,
+            !admitted.isForVariant || !original.record.isProvisional,
             (try? fetch.check(original, admitted)) != nil, let found = inMemory(original, admitted)
         else { return nil }
         let isFinal = if case .reuse = finding.verdict { true } else { false }
@@ -95,7 +95,9 @@ extension ImagePipeline {
     }
 
     private func inMemory(_ original: Original, _ admitted: AdmittedRequest) -> DerivedVariant? {
-        guard let recipe = admitted.request.recipe else {
+        let settled: Recipe?
+        do throws(PipelineError) { settled = try render.recipe(of: original, admitted) } catch { return nil }
+        guard let recipe = settled else {
             guard let whole = lookUp.bodyInMemory(of: original), case .bytes(let bytes)? = whole.body,
                 ContentCodings(whole.record.response.fields) == nil,
                 let variant = try? render.unmodified(whole, bytes, admitted)
@@ -115,7 +117,9 @@ extension ImagePipeline {
         guard !finding.isLocal, let original = lookUp.displayableOriginal(finding),
             (try? fetch.check(original, admitted)) != nil
         else { return nil }
-        guard let recipe = admitted.request.recipe else {
+        let settled: Recipe?
+        do throws(PipelineError) { settled = try render.recipe(of: original, admitted) } catch { return nil }
+        guard let recipe = settled else {
             guard let whole = await lookUp.body(of: original) else { return nil }
             return (try? await render.unmodified(whole, admitted)).map { ImageResponse($0, of: whole, admitted) }
         }

@@ -132,6 +132,12 @@ public final class ImagePipeline: Sendable {
     /// Whether fetches are restricted to sources that match `sources.allow`.
     package var admitsListedSourcesOnly: Bool { !admit.sources.allow.isEmpty }
 
+    /// Returns whether the `sources` settings allow a URL. A URL that does not parse is not allowed.
+    package func allows(_ url: String) -> Bool {
+        guard let url = try? SourceURL(named: url) else { return false }
+        return admit.sources.refusal(of: url) == nil
+    }
+
     // MARK: Stages
 
     /// Returns the response to a request. Cancelling the calling task cancels the work, unless another caller is
@@ -223,7 +229,7 @@ public final class ImagePipeline: Sendable {
         case .fetch(let found):
             original = try await fetchedInTurn(finding, admitted, found: found)
         }
-        return admitted.request.recipe == nil ? try await withBody(original, admitted) : original
+        return admitted.isForVariant ? original : try await withBody(original, admitted)
     }
 
     private func fetchedInTurn(
@@ -265,13 +271,14 @@ public final class ImagePipeline: Sendable {
     private func variant(
         of found: Original, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> DerivedVariant {
-        guard let recipe = admitted.request.recipe else {
-            let whole = try await render.withHeader(found, admitted)
+        // The error message depends on the body, which the look-up may not have loaded.
+        let isKnown = found.record.header != nil || !admitted.isForVariant
+        let original = isKnown ? found : try await withHeader(found, admitted)
+        guard let recipe = try render.recipe(of: original, admitted) else {
+            let whole = try await withHeader(original, admitted)
             return admitted.reportCached(
                 DerivedVariant(variant: try await render.unmodified(whole, admitted), original: whole))
         }
-        // The error message depends on the body, which the look-up may not have loaded.
-        let original = found.record.header == nil ? try await withHeader(found, admitted) : found
         let plan = try await render.plan(recipe, of: original, admitted)
         let stored = try await observe.stage(.lookUp, await lookUp.variant(plan.key, of: original))
         if let stored {
@@ -299,7 +306,8 @@ public final class ImagePipeline: Sendable {
             // If the body was evicted and has been fetched again, it may have changed. Fetches never wait for renders,
             // so waiting for a fetch here cannot deadlock.
             let whole = try await self.withHeader(original, admitted)
-            let now = try await self.render.plan(recipe, of: whole, admitted)
+            let settled = try self.render.recipe(of: whole, admitted) ?? recipe
+            let now = try await self.render.plan(settled, of: whole, admitted)
             if now.key != plan.key, let stored = await self.lookUp.variant(now.key, of: whole) {
                 return DerivedVariant(variant: stored, original: whole)
             }

@@ -151,6 +151,8 @@ public struct PipelineError: Error, Sendable, CustomStringConvertible {
     /// The time to wait before trying again. The value is nil unless the code is `overloaded`, `workerKilled` or
     /// `rateLimited`.
     public var retryAfter: Duration?
+    /// The status of the origin's response, if it is the reason for the failure.
+    package var originStatus: Int?
     /// The stage that threw the error, for the log.
     var stage: String?
     public var description: String { message }

@@ -37,7 +37,7 @@ enum Read: Hashable {
             String(decoding: try #require(FuzzPlan.contents("\(FuzzPlan.root)/docs/\(name).md")), as: UTF8.self)
         }
         let paths = try text("server")
-        let routes = Grammars.all.map(Route.picture) + Operation.Name.allCases.map(Route.operation)
+        let routes = Grammars.own.map(Route.picture) + Operation.Name.allCases.map(Route.operation)
         for route in routes { #expect(paths.contains("`\(route.template)`"), "\(route)") }
         let names = routes.map(\.name).joined(separator: ", ")
         #expect(try text("metrics").contains("`route` is \(names), other, or none"))

@@ -23,12 +23,12 @@ import Variants
     func `the file name is the source's last part, with the extension of the format`(
         _ source: String, _ expected: String
     ) throws {
-        #expect(try SourceFields.disposition(SourceURL(source), .webp) == expected)
+        #expect(try SourceFields.disposition(path: SourceURL(source).path, "webp") == expected)
     }
 
     @Test func `a long name is cut`() throws {
         let long = try SourceURL("http://h/" + String(repeating: "a", count: 4000))
-        #expect(SourceFields.disposition(long, .webp).utf8.count < 150)
+        #expect(SourceFields.disposition(path: long.path, "webp").utf8.count < 150)
     }
 
     private func link(_ source: String, isGiven: Bool = true) -> String? {

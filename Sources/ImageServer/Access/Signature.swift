@@ -39,6 +39,17 @@ package struct Signature: Sendable {
         fileprivate init(isSigned: Bool, expiry: Double?) { (self.isSigned, self.expiry) = (isSigned, expiry) }
     }
 
+    /// Returns the permission for a target without a signature, at the path of a grammar whose URLs have none.
+    ///
+    /// - Parameter isAllowed: The `unsigned` member of the grammar's settings. If nil, `allowUnsigned` decides.
+    /// - Throws: a `Problem` with status 403 if such targets are not served.
+    func grant(ifUnsigned isAllowed: Bool?) throws(Problem) -> Grant {
+        guard isAllowed ?? (allowUnsigned || servesThisMachine) else {
+            throw Problem(.badSignature, "these URLs have no signature, and the setting `unsigned` does not allow them")
+        }
+        return Grant(isSigned: false, expiry: nil)
+    }
+
     /// Checks the signature of a target before any part of the target is decoded.
     ///
     /// - Parameter now: The current time, in Unix seconds.

@@ -35,7 +35,7 @@ package struct FallbackPicture: Sendable {
     /// Returns the request that renders the fallback picture in place of `asked`.
     func request(like asked: ImageRequest) -> ImageRequest {
         var request = ImageRequest(.bytes(bytes, name: "server.fallback"), recipe: asked.recipe)
-        request.negotiated = asked.negotiated
+        (request.choice, request.negotiated) = (asked.choice, asked.negotiated)
         return request
     }
 

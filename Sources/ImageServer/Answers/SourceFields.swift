@@ -14,7 +14,8 @@ enum SourceFields {
     ///   - isGiven: Whether the client's URL contains the source. A source that only the server knows is not revealed.
     static func fields(of source: BaseURLs.Resolved, _ format: ImageFormat, isGiven: Bool) -> [HeaderField] {
         guard let url = source.folder?.url(of: source.text) ?? (try? SourceURL(source.text)) else { return [] }
-        var fields = [HeaderField("Content-Disposition", disposition(url, format))]
+        let disposition = disposition(path: url.path, format.fileExtension)
+        var fields = [HeaderField("Content-Disposition", disposition)]
         // A URL with credentials or a signature must not reach other clients.
         let canonical = url.normalized
         if isGiven, source.folder == nil, url.userinfo == nil, url.redacted == canonical,
@@ -26,20 +27,27 @@ enum SourceFields {
     }
 
     /// Returns `inline; filename="photo.webp"`, with `filename*` if the name is not ASCII (RFC 6266 §4, RFC 8187 §3.2).
-    static func disposition(_ url: SourceURL, _ format: ImageFormat) -> String {
-        let last = url.path.split(separator: "/").last ?? ""
+    ///
+    /// - Parameters:
+    ///   - type: `inline` or `attachment`.
+    ///   - path: The path of the original, percent-encoded.
+    ///   - endsAtFirstDot: Whether everything after the first dot of the name is dropped, rather than its extension.
+    static func disposition(
+        _ type: String = "inline", path: some StringProtocol, endsAtFirstDot: Bool = false, _ fileExtension: String
+    ) -> String {
+        let last: Substring = String(path).split(separator: "/").last ?? ""
         let text = percentDecoded(last).flatMap { String(validating: $0, as: UTF8.self) } ?? ""
         // In a file name, an encoded slash also separates path components.
-        let file = text.split(separator: "/").last ?? ""
-        var name = file.lastIndex(of: ".").map { file[..<$0] } ?? file
-        name = name.drop { $0 == "." || $0 == " " }
+        let file: Substring = text.split(separator: "/").last ?? ""
+        let end = endsAtFirstDot ? file.firstIndex(of: ".") : file.lastIndex(of: ".")
+        let name = file[..<(end ?? file.endIndex)].drop { $0 == "." || $0 == " " }
         let kept = name.unicodeScalars.filter(isHarmless).prefix(nameLimit)
         let stem = kept.isEmpty ? "image" : String(String.UnicodeScalarView(kept))
         let plain = String(stem.unicodeScalars.map { $0.isASCII && $0 != "%" ? Character($0) : "_" })
-        let disposition = "inline; filename=\"\(plain).\(format.fileExtension)\""
+        let disposition = "\(type); filename=\"\(plain).\(fileExtension)\""
         // `attr-char` and percent-encoded bytes.
         let encoded = PercentText.encoded(stem, keeping: "!#$&+-.^_`|~")
-        return plain == stem ? disposition : disposition + "; filename*=UTF-8''\(encoded).\(format.fileExtension)"
+        return plain == stem ? disposition : disposition + "; filename*=UTF-8''\(encoded).\(fileExtension)"
     }
 
     /// Whether a scalar is visible and has no special meaning in paths, quoted strings or shells.

@@ -54,35 +54,38 @@ extension Site {
     /// Returns the key of a request. Recipes that leave the format open depend on the formats in `Accept`, and on no
     /// other part of that field.
     private func key(_ target: String, _ query: HitQuery) -> PreparedAnswers.Key {
-        PreparedAnswers.Key(
-            target: target,
-            formats: query.accept == nil || settings.route(of: RequestTarget(target))?.negotiates != true
-                ? []
-                : Negotiation.formats(accept: query.accept, among: settings.formats).map {
-                    UInt8(settings.formats.firstIndex(of: $0) ?? 0)
-                }, origin: rules.crossOrigin.selected(query.origin))
+        var key = PreparedAnswers.Key(target: target, formats: [], origin: rules.crossOrigin.selected(query.origin))
+        if query.accept != nil, let grammar = settings.route(of: RequestTarget(target))?.grammar, grammar.negotiates {
+            let formats = grammar.formats ?? settings.formats
+            key.formats = Negotiation.formats(accept: query.accept, among: formats).map {
+                UInt8(formats.firstIndex(of: $0) ?? 0)
+            }
+        }
+        return key
     }
 
     func prepare(
         _ image: ImageResponse, _ varying: [String], _ naming: [HeaderField], _ cacheControl: String?,
-        _ request: ServerRequest, _ grant: Signature.Grant
+        _ request: ServerRequest, _ routed: RoutedRequest
     ) {
-        let (hit, caching, expiry) = (image.asMemoryHit, caching, grant.expiry)
-        prepare(pipeline.memoryAnswer(for: image), length: image.bytes.count, request, grant) { now, tier in
+        let (hit, caching, expiry, present) = (image.asMemoryHit, caching, routed.grant.expiry, routed.present)
+        prepare(pipeline.memoryAnswer(for: image), length: image.bytes.count, request, routed) { now, tier in
             var hit = hit
             hit.outcome = ImageResponse.Outcome(tier)
-            return VariantAnswer.response(
+            var response = VariantAnswer.response(
                 hit, varying: varying, naming: naming, caching: caching, cacheControl: cacheControl, expiry: expiry,
                 now: now)
+            present(&response, PresentedPicture(hit))
+            return response
         }
     }
 
     func prepare(
-        _ original: OriginalResponse, _ request: ServerRequest, _ grant: Signature.Grant, isObject: Bool
+        _ original: OriginalResponse, _ request: ServerRequest, _ routed: RoutedRequest, isObject: Bool
     ) {
         guard original.status == 200, let record = original.record, original.file == nil else { return }
         let (caching, passesAll, tags) = (caching, rules.forwarded.areAll, settings.tags)
-        prepare(pipeline.memoryAnswer(for: original), length: original.body.count, request, grant) { now, tier in
+        prepare(pipeline.memoryAnswer(for: original), length: original.body.count, request, routed) { now, tier in
             OriginalAnswer.response(
                 OriginalResponse(hit: record, in: tier, now: now, caching: caching), passesAll: passesAll,
                 isObject: isObject, tags: tags)
@@ -91,11 +94,11 @@ extension Site {
 
     /// Prepares the response for the next request with the same key.
     private func prepare(
-        _ answer: MemoryAnswer?, length: Int, _ request: ServerRequest, _ grant: Signature.Grant,
+        _ answer: MemoryAnswer?, length: Int, _ request: ServerRequest, _ routed: RoutedRequest,
         response: @escaping @Sendable (_ now: Double, _ tier: TierName) -> ServerResponse
     ) {
         guard let answer, let query = HitQuery(method: request.method, fields: request.fields, self),
-            let fresh = fresh(answer.record.response, until: grant.expiry),
+            let fresh = fresh(answer.record.response, routed),
             let route = settings.route(of: RequestTarget(request.target))
         else { return }
         let (crossOrigin, added, closing) = (rules.crossOrigin, rules.fields, closing)
@@ -108,13 +111,16 @@ extension Site {
 
     /// Returns the time from now until the stored response must be validated or the signature expires. Returns nil if
     /// either has already happened.
-    private func fresh(_ stored: StoredResponse, until expiry: Double?) -> Range<Double>? {
+    private func fresh(_ stored: StoredResponse, _ routed: RoutedRequest) -> Range<Double>? {
         let now = now()
-        guard stored.responseTime <= now + LookUpStage.clockTolerance,
-            Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: caching) == .fresh
+        guard stored.responseTime <= now + LookUpStage.clockTolerance else { return nil }
+        var asked = ImageRequest(.bytes([], name: ""))
+        asked.minFreshness = routed.freshness?.least
+        guard
+            asked.minFreshness != nil
+                || Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: caching) == .fresh
         else { return nil }
-        let end = min(
-            now + Freshness.remaining(of: stored, now: now, configuration: caching), expiry ?? .infinity)
+        let end = min(now + asked.freshness(of: stored, now: now, caching), routed.grant.expiry ?? .infinity)
         return now < end ? now..<end : nil
     }
 }

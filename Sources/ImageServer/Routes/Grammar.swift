@@ -1,23 +1,56 @@
-/// Parses the paths of one picture route. Each grammar is one file and one line in `Grammars.all`.
+package import HTTPCaching
+package import Pipeline
+package import Variants
+
+/// Parses the paths of one picture route, and gives responses the form that its clients expect. Each grammar is one
+/// file and one line in `Grammars`.
 package protocol Grammar: Sendable {
-    /// The first segment of the route's paths, which is also the route's name in logs, metrics and traces.
+    /// The route's name in logs, metrics and traces.
     var name: String { get }
+    /// The path of the route, relative to the mount point of the site. All targets of the route are at or below it.
+    var path: String { get }
     /// The path template relative to the mount point, in the form of OpenTelemetry's `http.route`.
     var template: String { get }
-    /// Whether the `Accept` field of a request may determine the format of the response.
-    var negotiates: Bool { get }
+    /// The formats that the `Accept` field of a request may choose, best first. The array is empty if the field has no
+    /// effect. Nil, the default, means the formats of the site's `auto` setting.
+    var formats: [ImageFormat]? { get }
 
     /// Parses a target without side effects.
     ///
-    /// - Parameters:
-    ///   - signature: The rules that decide whether the request is allowed. The signature is checked before any part of
-    ///     the target is decoded.
-    ///   - now: The current time, in Unix seconds.
     /// - Throws: a `Problem` with status 403 if the target is not signed or has expired, or 400 if it is malformed.
-    func read(_ target: RequestTarget, _ signature: Signature, now: Double) throws(Problem) -> RoutedRequest
+    func read(_ target: RequestTarget, _ context: GrammarContext) throws(Problem) -> RoutedRequest
 
     /// Returns the target for the log, in visible ASCII, without the signature or any credentials.
     func shown(_ target: RequestTarget) -> String
+
+    /// Returns the status and the text of an error response. Nil, the default, means the JSON of RFC 9457.
+    func plainText(of problem: Problem) -> (status: Int, text: String)?
+
+    /// Whether the original is sent as it is after a problem. By default, it is not.
+    func sendsOriginal(after problem: Problem) -> Bool
+}
+
+extension Grammar {
+    package var path: String { "/" + name }
+    package var formats: [ImageFormat]? { nil }
+    package func plainText(of problem: Problem) -> (status: Int, text: String)? { nil }
+    package func sendsOriginal(after problem: Problem) -> Bool { false }
+
+    /// Whether the `Accept` field of a request may determine the format of the response.
+    var negotiates: Bool { formats?.isEmpty != true }
+}
+
+/// The parts of a request and of the server that a grammar may use in addition to the target.
+package struct GrammarContext: Sendable {
+    /// The rules that decide whether the request is allowed. A signature is checked before any part of the target is
+    /// decoded.
+    package var signature: Signature
+    /// The current time, in Unix seconds.
+    package var now: Double
+    /// The formats that `Accept` names among the grammar's formats, best first.
+    package var accepted: [ImageFormat] = []
+    /// Returns whether the `sources` settings allow a source.
+    package var allows: @Sendable (BaseURLs.Resolved) -> Bool = { _ in true }
 }
 
 /// A request for a picture, parsed from its target.
@@ -25,6 +58,8 @@ package struct RoutedRequest: Sendable {
     package enum ResponseKind: Sendable, Hashable {
         /// A picture rendered with a recipe.
         case variant(recipe: String)
+        /// A picture whose recipe depends on the original.
+        case choice(RecipeChoice)
         /// The source as the origin sent it.
         case original
         /// A description of the source, as JSON.
@@ -36,14 +71,45 @@ package struct RoutedRequest: Sendable {
     package var source: String
     /// The permission that the signature check granted.
     package var grant: Signature.Grant
+    /// The resolved source, if the grammar has base URLs of its own. If nil, `source` is resolved.
+    package var resolved: BaseURLs.Resolved?
+    /// The minimum freshness of stored originals, and how long they may be used afterwards while they are validated.
+    package var freshness: (least: Duration, stale: Duration)?
+    /// Gives a successful response the header fields that clients of the grammar expect.
+    package var present: @Sendable (inout ServerResponse, PresentedPicture) -> Void = { _, _ in }
 
     /// The methods that every picture route supports.
     static let methods = ["GET", "HEAD"]
+
+    package init(answer: ResponseKind, source: String, grant: Signature.Grant) {
+        (self.answer, self.source, self.grant) = (answer, source, grant)
+    }
+}
+
+/// Describes the picture in a response that a grammar completes.
+package struct PresentedPicture: Sendable {
+    /// How the caches handled the request.
+    package enum Handling: Sendable { case hit, miss, stale }
+
+    /// The format, or nil if the original has an unknown format and is sent as it is.
+    package var format: ImageFormat?
+    package var mediaType: String
+    package var handling: Handling
+    /// The origin's response as stored.
+    package var original: StoredResponse
 }
 
 /// The grammars that a site supports.
-enum Grammars {
-    static let all: [any Grammar] = ImageRoute.allCases
+package enum Grammars {
+    /// The grammars of the site's own routes.
+    static let own: [any Grammar] = ImageRoute.allCases
+    /// The grammars of other systems, which `ServerConfiguration.grammars` mounts.
+    static let mountable: [any MountableGrammar.Type] = [NextGrammar.self]
+
+    /// Whether a member of a grammar's settings names a file.
+    package static func namesFile(_ member: String, of systemName: String) -> Bool {
+        mountable.first { $0.systemName == systemName }?.fileMembers.contains(member) == true
+    }
 }
 
 /// The route of a target. Logs, metrics, traces, cross-origin rules and the keys of prepared responses depend on the
@@ -66,21 +132,24 @@ package enum Route: Sendable, Hashable {
         }
     }
 
-    var negotiates: Bool { if case .picture(let grammar) = self { grammar.negotiates } else { false } }
+    /// The grammar, or nil if the route is an operation.
+    var grammar: (any Grammar)? { if case .picture(let grammar) = self { grammar } else { nil } }
+
+    var negotiates: Bool { grammar?.negotiates == true }
 
     /// Whether pages of other origins may read the responses. They may not read responses of server operations, because
     /// these depend on the client's address.
-    var isPicture: Bool { if case .picture = self { true } else { false } }
+    var isPicture: Bool { grammar != nil }
 
     package static func == (left: Route, right: Route) -> Bool { left.name == right.name }
     package func hash(into hasher: inout Hasher) { hasher.combine(name) }
 }
 
 extension ServerConfiguration {
-    /// Returns the route named by the first segment of a target, or nil if it names no route.
+    /// Returns the route of a target, or nil if it belongs to no route.
     func route(of target: RequestTarget) -> Route? {
-        guard let name = target.name else { return nil }
-        if let grammar = grammars.first(where: { $0.name.utf8.elementsEqual(name.utf8) }) { return .picture(grammar) }
+        guard target.name != nil else { return nil }
+        if let grammar = pictureRoutes.first(where: { target.isBelow($0.path) }) { return .picture(grammar) }
         return Operation.Name(target).map(Route.operation)
     }
 }

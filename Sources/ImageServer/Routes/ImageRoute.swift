@@ -1,3 +1,5 @@
+package import Variants
+
 /// A route that serves pictures or descriptions of pictures. `ServerConfiguration.routes` contains the enabled routes.
 public enum ImageRoute: String, CaseIterable, Sendable {
     /// `/variant/…`: pictures derived from sources.
@@ -12,13 +14,13 @@ public enum ImageRoute: String, CaseIterable, Sendable {
 extension ImageRoute: Grammar {
     package var name: String { rawValue }
     package var template: String { "/\(rawValue)/{signature}/\(hasRecipe ? "{recipe}/" : ""){source}" }
-    package var negotiates: Bool { self == .variant }
+    package var formats: [ImageFormat]? { self == .variant ? nil : [] }
     private var hasRecipe: Bool { self == .variant }
 
     package func read(
-        _ target: RequestTarget, _ signature: Signature, now: Double
+        _ target: RequestTarget, _ context: GrammarContext
     ) throws(Problem) -> RoutedRequest {
-        let grant = try signature.grant(target, now: now)
+        let grant = try context.signature.grant(target, now: context.now)
         let path = try OwnPath(target, hasRecipe: hasRecipe)
         let answer: RoutedRequest.ResponseKind =
             switch self {

@@ -18,6 +18,14 @@ package struct RequestTarget: Sendable {
         name = first.isEmpty && path.first == slash ? nil : first
     }
 
+    /// Whether the path is `path` or lies below it. Bytes are compared as sent.
+    func isBelow(_ path: String) -> Bool {
+        let (text, path) = (text.utf8, path.utf8)
+        guard text.starts(with: path) else { return false }
+        let next = text.dropFirst(path.count).first
+        return next == nil || next == UInt8(ascii: "/") || next == UInt8(ascii: "?")
+    }
+
     /// The segments of the path, including the name.
     var segments: [Substring] {
         text.utf8.prefix { $0 != UInt8(ascii: "?") }.dropFirst()

@@ -13,13 +13,11 @@ extension ImagePipeline {
     ) async throws(PipelineError) {
         if finding.isLocal {
             let found = try await fetch.inspect(finding, admitted)
-            do throws(RenderError) {
-                let header = try found.header.get()
-                guard let recipe = admitted.request.recipe, !isStored else { return }
-                try check(header, found.count, recipe, admitted)
-            } catch {
+            let header: ImageHeader
+            do throws(RenderError) { header = try found.header.get() } catch {
                 throw PipelineError(error, source: admitted.displayName)
             }
+            if !isStored { try check(header, found.count, admitted) }
             return
         }
         if asks {
@@ -34,9 +32,13 @@ extension ImagePipeline {
                     .notAnImage, "\(admitted.displayName): not an image in a supported format")
             }
         }
-        guard !isStored, let recipe = admitted.request.recipe, let record = finding.record, let header = record.header
-        else { return }
-        do throws(RenderError) { try check(header, record.length, recipe, admitted) } catch {
+        guard !isStored, let record = finding.record, let header = record.header else { return }
+        try check(header, record.length, admitted)
+    }
+
+    private func check(_ header: ImageHeader, _ count: Int, _ admitted: AdmittedRequest) throws(PipelineError) {
+        guard let recipe = try admitted.recipe(for: header) else { return }
+        do throws(RenderError) { try check(header, count, recipe, admitted) } catch {
             throw PipelineError(error, source: admitted.displayName)
         }
     }

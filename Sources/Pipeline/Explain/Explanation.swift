@@ -56,6 +56,8 @@ public struct Explanation: Sendable {
     package struct VariantFinding: Sendable {
         /// The variant key, or nil if the key depends on the bytes of the original.
         package var key: String?
+        /// The recipe. A choice of recipes is settled if the original is stored.
+        package var recipe: Recipe?
         /// The output with all options written out, or nil if `key` is nil.
         package var output: ResolvedOutput?
         /// The stored entry, or nil if the variant is not stored.
@@ -114,7 +116,7 @@ extension ImagePipeline {
             explanation.url = admitted.url.redacted
             explanation.request = fetch.requestFields(for: finding, admitted)
         }
-        if let recipe = request.recipe { explanation.variant = await variant(recipe, finding, admitted) }
+        if admitted.isForVariant { explanation.variant = await variant(finding, admitted) }
         explanation.answer = Self.answer(explanation)
         do throws(PipelineError) {
             if explanation.decision == .refuse { throw FetchStage.unavailable(admitted) }
@@ -226,13 +228,16 @@ extension ImagePipeline {
     }
 
     private func variant(
-        _ recipe: Recipe, _ finding: CacheFinding, _ admitted: AdmittedRequest
+        _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async -> Explanation.VariantFinding {
         var result = Explanation.VariantFinding()
         guard let record = finding.record, record.header != nil else { return result }
         let original = Original(
             record: record, outcome: nil, mayStore: true, marks: finding.marks)
-        guard let plan = try? await render.plan(recipe, of: original, admitted) else { return result }
+        do throws(PipelineError) { result.recipe = try render.recipe(of: original, admitted) } catch { return result }
+        guard let recipe = result.recipe, let plan = try? await render.plan(recipe, of: original, admitted) else {
+            return result
+        }
         result.key = plan.key
         result.output = plan.output
         if let stored = await lookUp.variant(plan.key, of: original) {

@@ -126,11 +126,19 @@ public struct ImageRequest: Sendable, Hashable {
     public var source: ImageSource
     /// The recipe. If nil, the default, the request is for the bytes of the original.
     public var recipe: Recipe?
+    /// A recipe that depends on the original. It replaces `recipe`.
+    package var choice: RecipeChoice?
     /// The formats that the client accepts for an `auto` output, best first. If empty, the default, the output keeps
     /// the family of the original's format.
     public var negotiated: [ImageFormat] = []
     /// The policy for using stored responses. If nil, the default, the pipeline's policy applies.
     public var policy: CachePolicy?
+    /// The minimum time for which a stored picture counts as fresh after its arrival, whatever the origin says. It does
+    /// not apply to responses with `no-store` or `private`. If nil, the default, the rules of HTTP decide.
+    public var minFreshness: Duration?
+    /// The time after freshness ends in which a stored picture is used once more while it is validated in the
+    /// background (RFC 5861 §3). If nil, the default, the origin's `stale-while-revalidate` decides.
+    public var staleWhileRevalidate: Duration?
     /// The urgency. Defaults to `normal`.
     public var priority = RequestPriority.normal
     /// The time limit for the request, counted from its start. When it has passed, the request fails with
@@ -156,6 +164,9 @@ public struct ImageRequest: Sendable, Hashable {
     /// The folder that contains the file of a source `NAME:PATH`. It is nil, the default, if the source has a different
     /// form.
     package var folder: OpenFolder?
+
+    /// Whether the request has a recipe or a choice of recipes.
+    var isForVariant: Bool { recipe != nil || choice != nil }
 
     /// Creates a request for a variant, or for the original if `recipe` is nil.
     public init(_ source: ImageSource, recipe: Recipe? = nil) {

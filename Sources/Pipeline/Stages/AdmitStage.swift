@@ -98,7 +98,9 @@ struct AdmitStage: Sendable {
         var named: [String: NamedFile] = [:]
         let wanted =
             (request.recipe?.maskNames ?? []).map { (key: $0, name: $0, folder: masks) }
-            + (request.recipe?.overlayNames ?? []).map { (key: Recipe.overlayKey($0), name: $0, folder: overlays) }
+            + (request.recipe?.overlayNames ?? request.choice?.overlayNames ?? []).map {
+                (key: Recipe.overlayKey($0), name: $0, folder: overlays)
+            }
         for (key, name, folder) in wanted {
             let answer = await threads.run {
                 Result { () throws(PipelineError) in try folder.file(named: name) }
@@ -114,7 +116,9 @@ struct AdmitStage: Sendable {
     func atOnce(_ request: ImageRequest) throws(PipelineError) -> AdmittedRequest? {
         try checkIsOpen(request)
         if case .bytes = request.source { return nil }
-        guard request.recipe?.maskNames.isEmpty != false, request.recipe?.overlayNames.isEmpty != false else {
+        guard request.recipe?.maskNames.isEmpty != false, request.recipe?.overlayNames.isEmpty != false,
+            request.choice?.overlayNames.isEmpty != false
+        else {
             return nil
         }
         return AdmittedRequest(try parts(of: request, nil))

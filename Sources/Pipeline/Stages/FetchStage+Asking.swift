@@ -11,7 +11,7 @@ extension FetchStage {
         _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> FetchedOriginal {
         // If a response is stored, it may still be valid. Its variants can then be used without a render.
-        if admitted.purpose == .image, admitted.request.recipe != nil,
+        if admitted.isForVariant,
             finding.records.isEmpty || finding.missingBody != nil
         {
             willRender()

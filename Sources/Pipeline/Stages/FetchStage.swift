@@ -262,13 +262,13 @@ struct FetchStage: Sendable {
     /// - Parameter problem: the transport's description of the error, if any.
     static func error(status: Int, _ problem: String?, _ admitted: AdmittedRequest) -> PipelineError {
         let name = admitted.displayName
-        if status == 404 || status == 410 {
-            return PipelineError(.notFound, "\(name): the origin answered \(status); \(problem ?? "check the URL")")
-        }
-        return PipelineError(
-            .fetchFailed,
-            "\(name): the origin answered \(status)"
-                + (problem.map { "; " + $0 } ?? ", but an image can be created only from a 200"))
+        let isMissing = status == 404 || status == 410
+        let reason = isMissing ? "; " + (problem ?? "check the URL") : problem.map { "; " + $0 }
+        var error = PipelineError(
+            isMissing ? .notFound : .fetchFailed,
+            "\(name): the origin answered \(status)" + (reason ?? ", but an image can be created only from a 200"))
+        error.originStatus = status
+        return error
     }
 
     /// Returns the first media type in these fields that is not accepted, or nil if all types are accepted or there are

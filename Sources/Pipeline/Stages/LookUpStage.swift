@@ -179,6 +179,12 @@ package struct LookUpStage: Sendable {
         // The response was stored before the clock was set back, so its age is unknown.
         let isOfTheFuture = policy == .protocol && stored.responseTime > time + Self.clockTolerance
         let isUsable = admitted.purpose == .original || stored.isOK
+        if policy == .protocol, directives == nil, !isOfTheFuture,
+            let verdict = admitted.request.verdict(on: stored, now: time, caching)
+        {
+            finding.verdict = verdict
+            return
+        }
         finding.verdict = .validate
         switch Reuse.decision(
             stored: stored, now: time, policy: policy, configuration: caching, directives: directives)

@@ -51,10 +51,13 @@ struct RenderStage: Sendable {
     private func key(
         _ plan: Plan, _ libraries: RenderLibraries, _ original: Original, _ admitted: AdmittedRequest
     ) -> String {
-        CacheKey.variant(
+        // A choice may name overlays that the settled recipe does not use.
+        let used = Set(plan.recipe.maskNames + plan.recipe.overlayNames.map(Recipe.overlayKey))
+        let masks = admitted.request.choice == nil ? admitted.masks : admitted.masks.filter { used.contains($0.key) }
+        return CacheKey.variant(
             originalDigest: original.record.digest, recipe: plan.recipe, output: plan.output, quality: quality,
             light: light, frames: plan.recipe.decodedFrames(of: plan.header, into: plan.output.format),
-            masks: admitted.masks.mapValues(\.digest), revision: RenderRevision.text(libraries))
+            masks: masks.mapValues(\.digest), revision: RenderRevision.text(libraries))
     }
 
     /// Renders a variant.
@@ -168,7 +171,7 @@ struct RenderStage: Sendable {
         }
     }
 
-    private func header(of original: Original, _ admitted: AdmittedRequest) throws(PipelineError) -> ImageHeader {
+    func header(of original: Original, _ admitted: AdmittedRequest) throws(PipelineError) -> ImageHeader {
         if let header = original.record.header { return header }
         // The record does not say why the original is not an image. The body does, if it is loaded.
         guard case .bytes(let bytes)? = original.body else {

@@ -55,7 +55,7 @@ struct AdmittedRequest: Sendable {
     var displayName: String { parts.request.source.name(at: parts.url) }
 
     /// Whether the request is for a variant rather than the original.
-    var isForVariant: Bool { parts.purpose == .image && parts.request.recipe != nil }
+    var isForVariant: Bool { parts.purpose == .image && parts.request.isForVariant }
 
     /// Waits until the request's `delay` has passed, counted from the start of the request.
     func waitForDelay() async throws(PipelineError) {

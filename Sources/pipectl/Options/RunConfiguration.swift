@@ -159,15 +159,20 @@ struct RunConfiguration: Sendable {
         site.policy = pipeline.policy
         fillAccess(of: &site, settings, &errors)
         fillRecipes(of: &site, settings, &errors)
+        var mounted: [any MountableGrammar] = []
+        do throws(InvalidSetting) { mounted = try site.mountedGrammars() } catch {
+            errors.add(settings.given("grammars").bad(error.message), following: "grammars")
+        }
         // If a setting for keys is present but empty, for example `keysFile`, the operator intended to use keys.
         // Unsigned requests are then refused.
         site.signature.servesThisMachine =
             isForThisMachine && !["allowUnsigned", "keys", "keysFile"].contains(where: settings.isSet)
+            && !mounted.contains(where: \.decidesAccess)
         site.playground =
             playground
             ?? (isForThisMachine && (site.signature.allowUnsigned || site.signature.servesThisMachine)
                 && site.openRoutes.contains(.original))
-        if let refusal = AccessNotice.refusal(site) {
+        if !mounted.contains(where: \.decidesAccess), let refusal = AccessNotice.refusal(site) {
             errors.add(
                 SettingErrors(SettingError(.badValue, .builtIn, refusal)), following: "keys", "keysFile",
                 "allowUnsigned", "listen")

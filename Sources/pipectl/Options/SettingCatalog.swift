@@ -326,6 +326,10 @@ enum SettingCatalog {
             "defaultBase", \.site.defaultBase, .orNone(.text),
             "name in baseURLs for sources without a name, such as a/b.jpg; if empty, such sources are refused"),
         Setting(
+            "grammars", \.site.grammars, .grammars(),
+            "URLs of other systems that the server understands, by name: next; each has path and the members in grammars.md"
+        ),
+        Setting(
             "adminToken", \.site.adminToken, .orNone(.adminToken()),
             "secret of at least 16 characters that authorizes purges; if empty, purges are refused", isSecret: true),
         Setting(

@@ -29,6 +29,23 @@ extension SettingForm {
         }
     }
 
+    /// Grammars by name. The grammars check the members, and paths of files are relative to the settings file.
+    static func grammars() -> Self where Value == [String: GrammarValue] {
+        .map(.names(.map([])), [:]) { (given, grammars) throws(SettingErrors) in
+            try given.eachMember { (name, member) throws(SettingErrors) in
+                var value = member.value
+                if case .object(var members) = value {
+                    for index in members.indices where Grammars.namesFile(members[index].name, of: name) {
+                        guard case .string(let path) = members[index].value else { continue }
+                        members[index].value = .string(given.resolved(path))
+                    }
+                    value = .object(members)
+                }
+                grammars[name] = GrammarValue(value)
+            }
+        }
+    }
+
     static func addedFields() -> Self where Value == [String: String] {
         .texts().checked(by: AddedFields.init)
     }

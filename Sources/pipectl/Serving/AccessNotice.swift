@@ -40,6 +40,11 @@ enum AccessNotice {
                 "every client that can connect can make the server fetch any public picture (allowUnsigned, not only a "
                     + "loopback address, no sources.allow)")
         }
+        for grammar in (try? site.mountedGrammars()) ?? [] where grammar.opensAllSources && !hasSources {
+            warnings.append(
+                "every client that can connect can make the server fetch any public picture through \(grammar.path) "
+                    + "(`unsigned` of grammars.\(grammar.name), no sources.allow)")
+        }
         if site.signature.allowUnsigned, site.recipes.isRestricted, site.openRoutes != [.variant] {
             warnings.append(
                 "every client that can connect can get originals or information about them, although recipes are restricted "

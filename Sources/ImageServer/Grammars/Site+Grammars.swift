@@ -1,0 +1,169 @@
+import HTTPCaching
+import Pipeline
+import PipelineFetching
+package import PipelineSupport
+import Variants
+
+/// A grammar that understands the URLs of another system. Its settings determine where it is mounted.
+package protocol MountableGrammar: Grammar {
+    /// The name of the system, which is the key in `ServerConfiguration.grammars`.
+    static var systemName: String { get }
+    /// The members that name files. Relative paths in a settings file are relative to that file.
+    static var fileMembers: [String] { get }
+
+    /// Whether the grammar's own settings decide which clients it serves, by keys or because `unsigned` is true.
+    var decidesAccess: Bool { get }
+    /// Whether every client can request every source that `sources` allows.
+    var opensAllSources: Bool { get }
+
+    /// - Parameters:
+    ///   - path: The path at which the grammar's URLs begin.
+    ///   - members: The other members of the settings. The initializer asks for each member that it knows.
+    /// - Throws: if a member is invalid.
+    init(at path: String, _ members: inout GrammarMembers) throws(InvalidSetting)
+}
+
+extension MountableGrammar {
+    package static var fileMembers: [String] { [] }
+    package var name: String { Self.systemName }
+}
+
+extension ServerConfiguration {
+    /// Returns the grammars that `grammars` mounts.
+    ///
+    /// - Throws: if a setting is invalid, if paths overlap, or if `recipes` restricts what clients can render. The rules
+    ///   for recipes cannot be compared with the URLs of other systems.
+    package func mountedGrammars() throws(InvalidSetting) -> [any MountableGrammar] {
+        var mounted: [any MountableGrammar] = []
+        for (name, value) in grammars.sorted(by: { $0.key < $1.key }) {
+            guard let type = Grammars.mountable.first(where: { $0.systemName == name }) else {
+                let names = Grammars.mountable.map { $0.systemName }.joined(separator: ", ")
+                throw InvalidSetting("\(name): unknown system; the systems are \(names)")
+            }
+            guard !recipes.isRestricted else {
+                throw InvalidSetting(
+                    "\(name): cannot be combined with `recipes.allow`, `recipes.presetsOnly`, `recipes.steps` or "
+                        + "`recipes.watermark`, which do not apply to these URLs; use the members of `\(name)`")
+            }
+            var members = try GrammarMembers(value.json, of: name)
+            guard let path = try members.text("path") else { throw members.fault("path", "must be set") }
+            let others =
+                mounted.map(\.path) + pictureRoutes.map(\.path) + Operation.Name.allCases.map { "/" + $0.rawValue }
+            if let problem = Self.fault(ofPath: path, others) { throw members.fault("path", problem) }
+            mounted.append(try type.init(at: path, &members))
+            try members.finish()
+        }
+        return mounted
+    }
+
+    /// Returns the reason why a grammar cannot be mounted at a path, or nil if it can.
+    private static func fault(ofPath path: String, _ others: [String]) -> String? {
+        let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)
+        if path == "/" {
+            return "the paths of the server itself begin with `/`; mount the grammar at another path, and rewrite "
+                + "the paths in the proxy"
+        }
+        let isPath =
+            path.hasPrefix("/")
+            && segments.allSatisfy { segment in
+                !segment.isEmpty && segment != "." && segment != ".."
+                    && segment.utf8.allSatisfy { $0.isLetterOrDigit || "-._~".utf8.contains($0) }
+            }
+        guard isPath else {
+            return
+                "must be a path of letters, digits, `-`, `.`, `_` and `~`, such as /_next/image, without a slash at the end"
+        }
+        let target = RequestTarget(path)
+        return others.first { target.isBelow($0) || RequestTarget($0).isBelow(path) }.map {
+            "overlaps with the path \($0); choose another path"
+        }
+    }
+}
+
+extension Site {
+    /// Parses the target of a request with a grammar.
+    func read(_ request: ServerRequest, _ grammar: any Grammar) throws(Problem) -> RoutedRequest {
+        var context = GrammarContext(signature: settings.signature, now: now())
+        if let formats = grammar.formats, !formats.isEmpty {
+            context.accepted = Negotiation.formats(accept: request.combined("accept"), among: formats)
+        }
+        context.allows = { [pipeline] in $0.folder != nil || pipeline.allows($0.text) }
+        return try grammar.read(RequestTarget(request.target), context)
+    }
+
+    /// Responds with a picture whose recipe depends on the original.
+    func picture(
+        _ choice: RecipeChoice, _ routed: RoutedRequest, _ request: ServerRequest, _ grammar: any Grammar
+    ) async throws(Problem) -> ServerResponse {
+        let source: BaseURLs.Resolved
+        if let resolved = routed.resolved { source = resolved } else { source = try self.source(named: routed.source) }
+        var asked = imageRequest(source, for: request)
+        asked.choice = choice
+        asked.minFreshness = routed.freshness?.least
+        asked.staleWhileRevalidate = routed.freshness?.stale
+        do throws(Problem) {
+            return try await answer(
+                asked, to: request, isNegotiated: grammar.negotiates, cacheControl: nil,
+                expiry: routed.grant.expiry, present: routed.present
+            ) { image, varying in
+                let tags = settings.tags.fields(of: image.record)
+                // A named overlay may have changed, so it is read for each request.
+                if choice.overlayNames.isEmpty { prepare(image, varying, tags, nil, request, routed) }
+                return tags
+            }
+        } catch {
+            if grammar.sendsOriginal(after: error),
+                let response = await originalPicture(source, routed, request, grammar)
+            {
+                return response
+            }
+            guard let response = await fallback(for: error, asked, variesByAccept: grammar.negotiates) else {
+                throw error
+            }
+            return response
+        }
+    }
+
+    /// Returns the original as it is, or nil if it is not of an image type.
+    private func originalPicture(
+        _ source: BaseURLs.Resolved, _ routed: RoutedRequest, _ request: ServerRequest, _ grammar: any Grammar
+    ) async -> ServerResponse? {
+        var asked = OriginalRequest(
+            url: source.text, fields: rules.forwarded.upstream(request.fields, isOriginal: true, changes: false))
+        (asked.folder, asked.policy) = (source.folder, policy(request))
+        asked.gate = settings.rate?.gate(request.client, now)
+        guard let original = try? await pipeline.original(for: asked), original.status == 200,
+            let record = original.record
+        else { return nil }
+        let types = original.fields.mediaTypes
+        let type = record.header?.format.mediaType ?? (types.count == 1 ? types.first : nil) ?? ""
+        guard type.hasPrefix("image/"), record.header != nil || type != ImageFormat.svg.mediaType else { return nil }
+        let handling = original.handling.fieldValue()
+        var response = ServerResponse(
+            status: 200,
+            fields: [
+                HeaderField("Content-Type", type), HeaderField("ETag", "\"\(record.digest)\""),
+                HeaderField("Cache-Control", "no-cache"), HeaderField("Accept-Ranges", "bytes"),
+                HeaderField("Cache-Status", handling), HeaderField("X-Content-Type-Options", "nosniff"),
+                OriginalAnswer.sandbox, .date(now()),
+            ] + (grammar.negotiates ? [HeaderField("Vary", "Accept")] : []),
+            body: original.body, note: handling)
+        response.picture = AnswerPicture(record)
+        routed.present(
+            &response,
+            PresentedPicture(
+                format: record.header?.format, mediaType: type, handling: original.age == nil ? .miss : .hit,
+                original: record.response))
+        return ConditionalAnswer.response(
+            response, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
+    }
+}
+
+extension PresentedPicture {
+    init(_ image: ImageResponse) {
+        let isMade = image.outcome == .rendered || image.originalOutcome == .network
+        self.init(
+            format: image.format, mediaType: image.mediaType, handling: image.isStale ? .stale : isMade ? .miss : .hit,
+            original: image.record.response)
+    }
+}

@@ -1,0 +1,67 @@
+package import HTTPCaching
+package import Variants
+
+/// A recipe that depends on the original, for example a crop in percent. The render stage settles it to a plain recipe
+/// before it makes the key, so that all requests for the same picture share one variant.
+package struct RecipeChoice: Sendable, Hashable {
+    /// Text that identifies the choice. Choices with the same text settle to the same recipes.
+    package var text: String
+    /// The names of the overlays that the recipe may use.
+    package var overlayNames: [String]
+    /// Returns the recipe for an original with this header. Returns nil if the response is the original itself. Throws
+    /// `invalidRecipe` if the choice makes no sense for the original.
+    package var settle: @Sendable (ImageHeader) throws(PipelineError) -> Recipe?
+
+    package init(
+        _ text: String, overlayNames: [String] = [],
+        settle: @escaping @Sendable (ImageHeader) throws(PipelineError) -> Recipe?
+    ) {
+        (self.text, self.overlayNames, self.settle) = (text, overlayNames, settle)
+    }
+
+    package static func == (left: Self, right: Self) -> Bool { left.text == right.text }
+    package func hash(into hasher: inout Hasher) { hasher.combine(text) }
+}
+
+extension AdmittedRequest {
+    /// Returns the recipe for an original with this header, or nil if the response is the original itself.
+    func recipe(for header: ImageHeader) throws(PipelineError) -> Recipe? {
+        guard let choice = self.request.choice else { return self.request.recipe }
+        return try choice.settle(header)
+    }
+}
+
+extension RenderStage {
+    /// Returns the recipe for an original, or nil if the response is the original itself. A choice requires the header
+    /// of the original.
+    func recipe(of original: Original, _ admitted: AdmittedRequest) throws(PipelineError) -> Recipe? {
+        guard admitted.isForVariant, admitted.request.choice != nil else { return admitted.request.recipe }
+        return try admitted.recipe(for: header(of: original, admitted))
+    }
+}
+
+extension ImageRequest {
+    /// Returns how to use a stored response according to `minFreshness` and `staleWhileRevalidate`. Returns nil if they
+    /// do not apply, and HTTP's rules decide.
+    func verdict(
+        on stored: StoredResponse, now: Double, _ caching: CachingConfiguration
+    ) -> CacheFinding.Verdict? {
+        guard minFreshness != nil || staleWhileRevalidate != nil, mayAssume(stored) else { return nil }
+        let fresh = freshness(of: stored, now: now, caching)
+        if fresh > 0 { return .reuse(isStale: false) }
+        return fresh > -(staleWhileRevalidate?.inSeconds ?? 0) ? .reuseAndValidate : nil
+    }
+
+    /// Returns the remaining freshness of a stored response in seconds, at least what is left of `minFreshness`.
+    package func freshness(of stored: StoredResponse, now: Double, _ caching: CachingConfiguration) -> Double {
+        let remaining = Freshness.remaining(of: stored, now: now, configuration: caching)
+        guard let minFreshness, mayAssume(stored) else { return remaining }
+        return max(remaining, minFreshness.inSeconds - (now - stored.responseTime))
+    }
+
+    private func mayAssume(_ stored: StoredResponse) -> Bool {
+        let control = CacheControl(fields: stored.fields)
+        return stored.isOK && !stored.isSoftPurged && !stored.isInDoubt && !control.has("no-store")
+            && !control.has("private")
+    }
+}
