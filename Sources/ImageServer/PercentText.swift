@@ -7,6 +7,13 @@ package enum PercentText {
     /// may contain, are kept. Every other byte is percent-encoded.
     package static func segment(_ text: String) -> String { encoded(text, keeping: "-._~:,=@") }
 
+    /// Percent-encodes spaces, controls and bytes beyond ASCII. Bytes that are encoded already stay so.
+    static func completed(_ text: String) -> String {
+        String(
+            decoding: text.utf8.flatMap { $0 > 0x20 && $0 < 0x7F ? [$0] : SourceURL.percentEncoded($0) },
+            as: UTF8.self)
+    }
+
     /// Percent-encodes every byte except ASCII letters, digits and the characters in `kept`.
     static func encoded(_ text: String, keeping kept: String) -> String {
         let bytes = text.utf8.flatMap { byte in

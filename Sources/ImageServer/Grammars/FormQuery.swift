@@ -1,7 +1,7 @@
 import PipelineSupport
 
 /// The parameters of a query in the form `application/x-www-form-urlencoded` (URL Standard §5.1).
-struct FormQuery {
+package struct FormQuery: Sendable {
     private var parameters: [(name: String, value: String)] = []
 
     /// - Parameter target: A path with or without a query.
@@ -13,6 +13,9 @@ struct FormQuery {
             parameters.append((Self.decoded(name), Self.decoded(pair.dropFirst(name.count + 1))))
         }
     }
+
+    /// The names of the parameters, in order.
+    var names: [String] { parameters.map(\.name) }
 
     /// The values of a parameter, in order.
     subscript(name: String) -> [String] { parameters.filter { $0.name == name }.map(\.value) }

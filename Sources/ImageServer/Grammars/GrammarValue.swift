@@ -1,4 +1,5 @@
 package import PipelineSupport
+import Variants
 
 /// A value in the settings of a grammar (`ServerConfiguration.grammars`): text, a number, true or false, a list, or a
 /// map. It is written as a literal.
@@ -90,6 +91,23 @@ package struct GrammarMembers {
             guard case .list(let values) = value else { return nil }
             let elements = values.map(read)
             return elements.contains { $0 == nil } ? nil : elements.compactMap { $0 }
+        }
+    }
+
+    /// Returns the base of relative sources, under the name `app`, from the member `baseURL`.
+    mutating func baseURL() throws(InvalidSetting) -> BaseURLs? {
+        guard let base = try text("baseURL") else { return nil }
+        guard base.hasPrefix("https://") || base.hasPrefix("http://"), let bases = try? BaseURLs(["app": base]) else {
+            throw fault("baseURL", "expected an http or https URL without credentials and without a query")
+        }
+        return bases
+    }
+
+    /// Returns the formats that `Accept` may choose, by their names or media types.
+    mutating func formats(_ name: String = "formats") throws(InvalidSetting) -> [ImageFormat]? {
+        try list(name, "the formats jxl, avif and webp") { value in
+            guard case .string(let name) = value else { return nil }
+            return Negotiation.offered.first { $0.rawValue == name || $0.mediaType == name }
         }
     }
 

@@ -4,10 +4,23 @@ import PipelineFetching
 package import PipelineSupport
 package import Variants
 
+/// A system with the URLs of the image optimizer of Next.js.
+package protocol NextSystem: Sendable {
+    static var name: String { get }
+}
+
+package enum NextJS: NextSystem {
+    package static let name = "next"
+}
+
+package enum Vercel: NextSystem {
+    package static let name = "vercel"
+}
+
 /// The URLs of the image optimizer of Next.js: `{path}?url=&w=&q=`. `docs/grammars.md` describes them.
-package struct NextGrammar: MountableGrammar {
-    package static let systemName = "next"
-    package static let fileMembers = ["manifest"]
+package struct NextGrammar<System: NextSystem>: MountableGrammar {
+    package static var systemName: String { System.name }
+    package static var fileMembers: [String] { ["manifest"] }
     package let path: String
     private let settings: NextSettings
 
@@ -47,9 +60,9 @@ package struct NextGrammar: MountableGrammar {
     }
 
     /// An expired picture is used at most a year longer.
-    private static let staleSeconds = 31_536_000
+    private static var staleSeconds: Int { 31_536_000 }
     /// The maximum length of `url`, in characters.
-    private static let urlLimit = 3_072
+    private static var urlLimit: Int { 3_072 }
 
     // MARK: Parameters
 
@@ -66,15 +79,17 @@ package struct NextGrammar: MountableGrammar {
         if url.hasPrefix("/") {
             guard !isRecursive(url) else { throw Self.fault("url", "cannot be recursive") }
             guard let bases = settings.bases else { throw notAllowed }
-            let text = Self.encoded(url)
+            let text = PercentText.completed(url)
             guard settings.allowsLocal(text), let source = try? bases.resolved("app:" + text.dropFirst()),
                 let parsed = try? SourceURL(source.text), context.allows(source)
             else { throw notAllowed }
             return (BaseURLs.Resolved(text: parsed.normalized), url)
         }
         let isWeb = ["http://", "https://"].contains { url.prefix($0.count).lowercased() == $0 }
-        guard isWeb, let parsed = try? SourceURL(Self.encoded(url)) else { throw Self.fault("url", "is invalid") }
-        let source = BaseURLs.Resolved(text: Self.encoded(url))
+        guard isWeb, let parsed = try? SourceURL(PercentText.completed(url)) else {
+            throw Self.fault("url", "is invalid")
+        }
+        let source = BaseURLs.Resolved(text: PercentText.completed(url))
         guard settings.allowsRemote(parsed), context.allows(source) else { throw notAllowed }
         return (source, url)
     }
@@ -117,12 +132,6 @@ package struct NextGrammar: MountableGrammar {
 
     private static func fault(_ name: String, _ problem: String) -> Problem {
         Problem(.malformedRequest, "\"\(name)\" parameter \(problem)")
-    }
-
-    /// Percent-encodes spaces, controls and bytes beyond ASCII. Sequences that are encoded already stay.
-    private static func encoded(_ url: String) -> String {
-        String(
-            decoding: url.utf8.flatMap { $0 > 0x20 && $0 < 0x7F ? [$0] : SourceURL.percentEncoded($0) }, as: UTF8.self)
     }
 
     // MARK: Picture

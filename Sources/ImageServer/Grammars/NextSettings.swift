@@ -45,14 +45,7 @@ struct NextSettings: Sendable {
                 return try read(&images, other ?? name)
             }
         }
-        if let base = try members.text("baseURL") {
-            guard base.hasPrefix("https://") || base.hasPrefix("http://") else {
-                throw members.fault("baseURL", "expected an http or https URL")
-            }
-            do throws(InvalidSetting) { bases = try BaseURLs(["app": base]) } catch {
-                throw members.fault("baseURL", "must be a URL without credentials and without a query")
-            }
-        }
+        bases = try members.baseURL()
         let edges = 1...16_384
         var listed = try members.integers("widths", edges)
         if listed == nil, var images = manifest {
@@ -66,7 +59,7 @@ struct NextSettings: Sendable {
             ?? []
         formats =
             try member("formats") { (members, name) throws(InvalidSetting) in
-                try members.list(name, "the formats jxl, avif and webp", Self.format)
+                try members.formats(name)
             } ?? [.webp]
         minimumCacheTTL =
             try member("minimumCacheTTL") { (members, name) throws(InvalidSetting) in
@@ -108,11 +101,6 @@ struct NextSettings: Sendable {
         guard case .object(let members) = manifest, let images = members.first(where: { $0.name == "images" })?.value
         else { throw InvalidSetting("\(path): not an images-manifest.json of Next.js; `images` is missing") }
         return try GrammarMembers(images, of: path + ": images")
-    }
-
-    private static func format(_ value: JSONValue) -> ImageFormat? {
-        guard case .string(let name) = value else { return nil }
-        return [ImageFormat.jxl, .avif, .webp].first { $0.rawValue == name || $0.mediaType == name }
     }
 
     // MARK: Sources

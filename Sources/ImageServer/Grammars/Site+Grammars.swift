@@ -91,7 +91,7 @@ extension Site {
         return try grammar.read(RequestTarget(request.target), context)
     }
 
-    /// Responds with a picture whose recipe depends on the original.
+    /// Responds with a picture, with a recipe that depends on the original.
     func picture(
         _ choice: RecipeChoice, _ routed: RoutedRequest, _ request: ServerRequest, _ grammar: any Grammar
     ) async throws(Problem) -> ServerResponse {
@@ -124,7 +124,7 @@ extension Site {
         }
     }
 
-    /// Returns the original as it is, or nil if it is not of an image type.
+    /// Returns the unchanged original, or nil if it is not of an image type.
     private func originalPicture(
         _ source: BaseURLs.Resolved, _ routed: RoutedRequest, _ request: ServerRequest, _ grammar: any Grammar
     ) async -> ServerResponse? {

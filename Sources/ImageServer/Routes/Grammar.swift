@@ -26,7 +26,7 @@ package protocol Grammar: Sendable {
     /// Returns the status and the text of an error response. Nil, the default, means the JSON of RFC 9457.
     func plainText(of problem: Problem) -> (status: Int, text: String)?
 
-    /// Whether the original is sent as it is after a problem. By default, it is not.
+    /// Whether to send the unchanged original after a problem. Defaults to false.
     func sendsOriginal(after problem: Problem) -> Bool
 }
 
@@ -58,7 +58,7 @@ package struct RoutedRequest: Sendable {
     package enum ResponseKind: Sendable, Hashable {
         /// A picture rendered with a recipe.
         case variant(recipe: String)
-        /// A picture whose recipe depends on the original.
+        /// A picture with a recipe that depends on the original.
         case choice(RecipeChoice)
         /// The source as the origin sent it.
         case original
@@ -91,7 +91,7 @@ package struct PresentedPicture: Sendable {
     /// How the caches handled the request.
     package enum Handling: Sendable { case hit, miss, stale }
 
-    /// The format, or nil if the original has an unknown format and is sent as it is.
+    /// The format, or nil if the original has an unknown format and is sent unchanged.
     package var format: ImageFormat?
     package var mediaType: String
     package var handling: Handling
@@ -104,7 +104,10 @@ package enum Grammars {
     /// The grammars of the site's own routes.
     static let own: [any Grammar] = ImageRoute.allCases
     /// The grammars of other systems, which `ServerConfiguration.grammars` mounts.
-    static let mountable: [any MountableGrammar.Type] = [NextGrammar.self]
+    static let mountable: [any MountableGrammar.Type] = [
+        NextGrammar<NextJS>.self, NextGrammar<Vercel>.self, ParameterGrammar<Netlify>.self,
+        ParameterGrammar<Astro>.self, ParameterGrammar<IPX>.self,
+    ]
 
     /// Whether a member of a grammar's settings names a file.
     package static func namesFile(_ member: String, of systemName: String) -> Bool {
