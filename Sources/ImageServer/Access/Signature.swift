@@ -50,6 +50,9 @@ package struct Signature: Sendable {
         return Grant(isSigned: false, expiry: nil)
     }
 
+    /// Returns the permission for a target that a grammar has verified with its own keys.
+    func grant(until expiry: Double?) -> Grant { Grant(isSigned: true, expiry: expiry) }
+
     /// Checks the signature of a target before any part of the target is decoded.
     ///
     /// - Parameter now: The current time, in Unix seconds.

@@ -45,6 +45,9 @@ package struct GrammarMembers {
         (self.members, self.place) = (members, place)
     }
 
+    /// Returns an error whose message already names the member.
+    func fault(_ error: InvalidSetting) -> InvalidSetting { InvalidSetting("\(place): \(error.message)") }
+
     package func fault(_ name: String, _ problem: String) -> InvalidSetting {
         InvalidSetting("\(place): \(name): \(problem)")
     }
@@ -104,10 +107,33 @@ package struct GrammarMembers {
     }
 
     /// Returns the formats that `Accept` may choose, by their names or media types.
-    mutating func formats(_ name: String = "formats") throws(InvalidSetting) -> [ImageFormat]? {
-        try list(name, "the formats jxl, avif and webp") { value in
+    mutating func formats(
+        _ name: String = "formats", among formats: [ImageFormat] = Negotiation.offered
+    ) throws(InvalidSetting) -> [ImageFormat]? {
+        try list(name, "the formats " + formats.map(\.rawValue).joined(separator: ", ")) { value in
             guard case .string(let name) = value else { return nil }
-            return Negotiation.offered.first { $0.rawValue == name || $0.mediaType == name }
+            return formats.first { $0.rawValue == name || $0.mediaType == name || $0.fileExtensions.contains(name) }
+        }
+    }
+
+    mutating func texts(_ name: String) throws(InvalidSetting) -> [String]? {
+        try list(name, "texts") { if case .string(let text) = $0 { text } else { nil } }
+    }
+
+    mutating func number(_ name: String) throws(InvalidSetting) -> Double? { try value(name, "a number") { $0.number } }
+
+    /// Returns a map with values that `read` accepts.
+    mutating func map<Element>(
+        _ name: String, _ expected: String, _ read: (JSONValue) -> Element?
+    ) throws(InvalidSetting) -> [String: Element]? {
+        try value(name, "a map of names to \(expected)") { value in
+            guard case .object(let members) = value else { return nil }
+            var values: [String: Element] = [:]
+            for member in members {
+                guard let element = read(member.value) else { return nil }
+                values[member.name] = element
+            }
+            return values
         }
     }
 

@@ -47,6 +47,7 @@ package struct NextGrammar<System: NextSystem>: MountableGrammar {
             answer: .choice(choice(width, quality, context.accepted)), source: text, grant: grant)
         routed.resolved = source
         routed.freshness = (.seconds(settings.minimumCacheTTL), .seconds(Self.staleSeconds))
+        routed.rescued = [.undecodable, .overLimit, .notAnImage, .renderCrashed]
         routed.present = { [settings] (response, picture) in settings.present(&response, picture, url: text) }
         return routed
     }
@@ -162,10 +163,6 @@ package struct NextGrammar<System: NextSystem>: MountableGrammar {
                 throw PipelineError(.invalidRecipe, error.description)
             }
         }
-    }
-
-    package func sendsOriginal(after problem: Problem) -> Bool {
-        [.undecodable, .overLimit, .notAnImage, .renderCrashed].contains(problem.kind)
     }
 
     package func plainText(of problem: Problem) -> (status: Int, text: String)? {

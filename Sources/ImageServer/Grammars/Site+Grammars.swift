@@ -87,6 +87,7 @@ extension Site {
         if let formats = grammar.formats, !formats.isEmpty {
             context.accepted = Negotiation.formats(accept: request.combined("accept"), among: formats)
         }
+        context.authorization = request.combined("authorization")
         context.allows = { [pipeline] in $0.folder != nil || pipeline.allows($0.text) }
         return try grammar.read(RequestTarget(request.target), context)
     }
@@ -99,25 +100,28 @@ extension Site {
         if let resolved = routed.resolved { source = resolved } else { source = try self.source(named: routed.source) }
         var asked = imageRequest(source, for: request)
         asked.choice = choice
+        let negotiates = routed.negotiates ?? grammar.negotiates
         asked.minFreshness = routed.freshness?.least
         asked.staleWhileRevalidate = routed.freshness?.stale
         do throws(Problem) {
             return try await answer(
-                asked, to: request, isNegotiated: grammar.negotiates, cacheControl: nil,
+                asked, to: request, isNegotiated: negotiates, cacheControl: nil,
                 expiry: routed.grant.expiry, present: routed.present
             ) { image, varying in
                 let tags = settings.tags.fields(of: image.record)
                 // A named overlay may have changed, so it is read for each request.
-                if choice.overlayNames.isEmpty { prepare(image, varying, tags, nil, request, routed) }
+                if choice.overlayNames.isEmpty, routed.mayPrepare {
+                    prepare(image, varying, tags, nil, request, routed)
+                }
                 return tags
             }
         } catch {
-            if grammar.sendsOriginal(after: error),
-                let response = await originalPicture(source, routed, request, grammar)
+            if routed.rescued.contains(error.kind),
+                let response = await originalPicture(source, routed, request, variesByAccept: negotiates)
             {
                 return response
             }
-            guard let response = await fallback(for: error, asked, variesByAccept: grammar.negotiates) else {
+            guard let response = await fallback(for: error, asked, variesByAccept: negotiates) else {
                 throw error
             }
             return response
@@ -126,7 +130,8 @@ extension Site {
 
     /// Returns the unchanged original, or nil if it is not of an image type.
     private func originalPicture(
-        _ source: BaseURLs.Resolved, _ routed: RoutedRequest, _ request: ServerRequest, _ grammar: any Grammar
+        _ source: BaseURLs.Resolved, _ routed: RoutedRequest, _ request: ServerRequest,
+        variesByAccept: Bool
     ) async -> ServerResponse? {
         var asked = OriginalRequest(
             url: source.text, fields: rules.forwarded.upstream(request.fields, isOriginal: true, changes: false))
@@ -146,7 +151,7 @@ extension Site {
                 HeaderField("Cache-Control", "no-cache"), HeaderField("Accept-Ranges", "bytes"),
                 HeaderField("Cache-Status", handling), HeaderField("X-Content-Type-Options", "nosniff"),
                 OriginalAnswer.sandbox, .date(now()),
-            ] + (grammar.negotiates ? [HeaderField("Vary", "Accept")] : []),
+            ] + (variesByAccept ? [HeaderField("Vary", "Accept")] : []),
             body: original.body, note: handling)
         response.picture = AnswerPicture(record)
         routed.present(

@@ -25,16 +25,12 @@ package protocol Grammar: Sendable {
 
     /// Returns the status and the text of an error response. Nil, the default, means the JSON of RFC 9457.
     func plainText(of problem: Problem) -> (status: Int, text: String)?
-
-    /// Whether to send the unchanged original after a problem. Defaults to false.
-    func sendsOriginal(after problem: Problem) -> Bool
 }
 
 extension Grammar {
     package var path: String { "/" + name }
     package var formats: [ImageFormat]? { nil }
     package func plainText(of problem: Problem) -> (status: Int, text: String)? { nil }
-    package func sendsOriginal(after problem: Problem) -> Bool { false }
 
     /// Whether the `Accept` field of a request may determine the format of the response.
     var negotiates: Bool { formats?.isEmpty != true }
@@ -47,6 +43,8 @@ package struct GrammarContext: Sendable {
     package var signature: Signature
     /// The current time, in Unix seconds.
     package var now: Double
+    /// The value of the `Authorization` field.
+    package var authorization: String?
     /// The formats that `Accept` names among the grammar's formats, best first.
     package var accepted: [ImageFormat] = []
     /// Returns whether the `sources` settings allow a source.
@@ -75,6 +73,12 @@ package struct RoutedRequest: Sendable {
     package var resolved: BaseURLs.Resolved?
     /// The minimum freshness of stored originals, and how long they may be used afterwards while they are validated.
     package var freshness: (least: Duration, stale: Duration)?
+    /// The problems after which the unchanged original is sent. Empty by default.
+    package var rescued: Set<Problem.Kind> = []
+    /// Whether `Accept` may determine the format of this response. If nil, the grammar decides.
+    package var negotiates: Bool?
+    /// Whether a response from memory may answer the same target again without a call of `read`. Defaults to true.
+    package var mayPrepare = true
     /// Gives a successful response the header fields that clients of the grammar expect.
     package var present: @Sendable (inout ServerResponse, PresentedPicture) -> Void = { _, _ in }
 
@@ -105,7 +109,7 @@ package enum Grammars {
     static let own: [any Grammar] = ImageRoute.allCases
     /// The grammars of other systems, which `ServerConfiguration.grammars` mounts.
     static let mountable: [any MountableGrammar.Type] = [
-        NextGrammar<NextJS>.self, NextGrammar<Vercel>.self, ParameterGrammar<Netlify>.self,
+        NextGrammar<NextJS>.self, NextGrammar<Vercel>.self, ImgproxyGrammar.self, ParameterGrammar<Netlify>.self,
         ParameterGrammar<Astro>.self, ParameterGrammar<IPX>.self,
     ]
 

@@ -1,0 +1,142 @@
+import HTTPCaching
+import Pipeline
+import PipelineFetching
+package import PipelineSupport
+package import Variants
+
+/// The URLs of imgproxy: `{path}/{signature}/{options}/plain/{source}` and its other forms. `docs/grammars.md` describes
+/// them.
+package struct ImgproxyGrammar: MountableGrammar {
+    package static let systemName = "imgproxy"
+    package let path: String
+    private let reader: ImgproxyReader
+    private let members: ImgproxySettings
+    /// The folder of `local:///` sources.
+    private let localFolder: BaseURLs?
+
+    package init(at path: String, _ members: inout GrammarMembers) throws(InvalidSetting) {
+        self.path = path
+        let settings = try ImgproxySettings(&members)
+        do throws(InvalidSetting) {
+            reader = try ImgproxyReader(settings)
+            localFolder = try settings.localRoot.map { (folder) throws(InvalidSetting) in
+                try BaseURLs([ImgproxySettings.localName: "file://" + folder])
+            }
+        } catch {
+            throw members.fault(error)
+        }
+        self.members = settings
+    }
+
+    package var template: String { path + "/{signature}/{options}/{source}" }
+    package var formats: [ImageFormat]? {
+        ImgproxySettings.negotiable.filter { members.autoFormats.contains($0) || members.enforceFormats.contains($0) }
+    }
+    package var decidesAccess: Bool { !members.keys.isEmpty || !members.trustedSignatures.isEmpty || isOpen }
+    package var opensAllSources: Bool { isOpen && members.baseURL == nil }
+    /// Whether every client is served, whatever stands in the place of the signature.
+    private var isOpen: Bool { members.unsigned == true && members.keys.isEmpty }
+
+    package func read(_ target: RequestTarget, _ context: GrammarContext) throws(Problem) -> RoutedRequest {
+        if let secret = members.secret {
+            let sent = Array((context.authorization ?? "").utf8)
+            guard areEqualInConstantTime(sent, Array("Bearer \(secret)".utf8)) else {
+                throw Problem(.badSignature, "the request needs the `secret` as `Authorization: Bearer …`")
+            }
+        }
+        let asked: ImgproxyRequest
+        do throws(ImgproxyProblem) {
+            asked = try reader.read(target.text.dropFirst(path.count), now: context.now)
+        } catch {
+            throw Problem(error)
+        }
+        let signature = context.signature
+        let grant =
+            try asked.isSigned ? signature.grant(until: asked.expiry) : signature.grant(ifUnsigned: members.unsigned)
+        let choice: RecipeChoice
+        switch asked.kind {
+        case .information: throw Problem(.invalidRecipe, "`info` is not supported here; use /info of the server")
+        case .original: choice = RecipeChoice("imgproxy raw") { _ in nil }
+        case .picture(let picture):
+            let accepted = Set(context.accepted)
+            choice = RecipeChoice(
+                "imgproxy \(picture.options) \(context.accepted)", overlayNames: picture.overlayNames.sorted()
+            ) { (header) throws(PipelineError) in
+                do throws(ImgproxyProblem) { return try picture.settle(header, accepted: accepted) } catch {
+                    throw PipelineError(error.status == 422 ? .overLimit : .invalidRecipe, error.detail)
+                }
+            }
+        }
+        var routed = RoutedRequest(answer: .choice(choice), source: asked.source, grant: grant)
+        if asked.source.hasPrefix(ImgproxySettings.localName + ":") {
+            routed.resolved = try localFolder?.resolved(asked.source)
+        }
+        routed.negotiates = asked.negotiates
+        routed.mayPrepare = members.secret == nil
+        if case .original = asked.kind { routed.rescued = [.notAnImage, .undecodable, .overLimit] }
+        routed.present = { [members] (response, picture) in members.present(&response, picture, asked, now: context.now)
+        }
+        return routed
+    }
+
+    package func shown(_ target: RequestTarget) -> String {
+        path + "/… " + (reader.source(of: target.text.dropFirst(path.count)).map(RequestLog.redacted) ?? "")
+    }
+
+    package func plainText(of problem: Problem) -> (status: Int, text: String)? {
+        let origin = problem.originStatus ?? 0
+        let (status, general): (Int, String) =
+            switch problem.kind {
+            case .badSignature, .unauthorized, .forbidden: (403, "Forbidden")
+            case .sourceRefused, .invalidSource: (404, "Invalid source URL")
+            case .invalidRecipe, .missingMask, .malformedRequest, .unknownPath: (404, "Invalid URL")
+            case .notFound: ((400..<500).contains(origin) ? origin : 404, "Source image is unreachable")
+            case .originFailed:
+                ((400..<500).contains(origin) ? origin : origin >= 500 ? 502 : 404, "Source image is unreachable")
+            case .originTimeout, .renderTimeout: (504, "Timeout")
+            case .notAnImage, .undecodable, .overLimit, .renderFailed, .renderCrashed, .notAvailable:
+                (422, "Invalid source image")
+            case .overloaded, .tooManyRequests: (429, "Too many requests")
+            default: (problem.kind.status, problem.kind.title)
+            }
+        return (status, problem.detail.map { general + ": " + $0 } ?? general)
+    }
+}
+
+extension Problem {
+    fileprivate init(_ problem: ImgproxyProblem) {
+        let kind: Kind =
+            switch (problem.status, problem.general) {
+            case (403, _): .badSignature
+            case (404, "Invalid source URL"): .invalidSource
+            case (422, _): .overLimit
+            default: .invalidRecipe
+            }
+        self.init(kind, problem.detail)
+    }
+}
+
+extension ImgproxySettings {
+    /// Gives a successful response the header fields of imgproxy.
+    fileprivate func present(
+        _ response: inout ServerResponse, _ picture: PresentedPicture, _ asked: ImgproxyRequest, now: Double
+    ) {
+        let isClosed = response["cache-control"].map { $0.contains("no-store") || $0.contains("private") } == true
+        if !cacheControlPassthrough, !isClosed,
+            let index = response.fields.firstIndex(where: { FieldLines.isSameName($0.name, "cache-control") })
+        {
+            let rest = asked.expiry.map { max(0, Int($0 - now)) } ?? .max
+            response.fields[index].value = "max-age=\(min(ttl, rest)), public"
+        }
+        let name = PercentText.encoded(asked.fileStem, keeping: "-._~") + "."
+        response.fields.append(
+            HeaderField(
+                "Content-Disposition",
+                SourceFields.disposition(
+                    asked.isAttachment ? "attachment" : "inline", path: name,
+                    picture.format?.fileExtension ?? String(picture.mediaType.dropFirst("image/".count)))))
+        if let url = try? SourceURL(asked.source), url.userinfo == nil, url.redacted == url.normalized {
+            response.fields.append(HeaderField("Link", "<\(url.normalized)>; rel=\"canonical\""))
+        }
+    }
+}

@@ -1,0 +1,168 @@
+import HTTPCaching
+import PipelineSupport
+import Synchronization
+import TestSupport
+import Testing
+import Variants
+
+@testable import ImageServer
+@testable import Pipeline
+
+/// The URLs of imgproxy in a site.
+@Suite struct ImgproxyGrammarTests {
+    private static func with(
+        _ members: [String: GrammarValue] = [:], _ body: (HitTests.Bench) async throws -> Void
+    ) async throws {
+        let all = members.merging(["path": "/imgproxy", "unsigned": true]) { own, _ in own }
+        try await HitTests.with { site, _ in
+            site.grammars["imgproxy"] = GrammarValue(.object(all.map { .init(name: $0.key, value: $0.value.json) }))
+        } _: { bench in
+            try await body(bench)
+        }
+    }
+
+    private static func text(_ response: ServerResponse) -> String { String(decoding: response.body, as: UTF8.self) }
+
+    @Test func `a picture has the header fields of imgproxy, and shares the variant of the plain recipe`() async throws
+    {
+        try await Self.with { bench in
+            let url = bench.origin.url("/photos/my%20cat.jpg")
+            let target = "/imgproxy/unsafe/rs:fit:40:40/q:70/plain/\(url.replacing("%", with: "%25"))@webp"
+            let first = await bench.ask(target)
+            #expect(first.status == 200 && first["content-type"] == "image/webp" && first["vary"] == nil)
+            #expect(first["cache-control"] == "max-age=31536000, public")
+            #expect(first["content-disposition"] == "inline; filename=\"my cat.webp\"")
+            #expect(first["link"] == "<\(url)>; rel=\"canonical\"")
+            let hit = try #require(bench.hit(target))
+            #expect(hit.body == Array(first.body))
+            #expect(String(decoding: hit.head, as: UTF8.self).contains("Cache-Control: max-age=31536000, public\r\n"))
+            let base64 = Base64.urlText(Array(url.utf8))
+            for other in ["/imgproxy/_/w:40/h:40/q:70/f:webp/\(base64)", "/imgproxy/_/q:70/s:40:40/\(base64).webp?x=1"]
+            {
+                #expect(await bench.ask(other).body == first.body, "\(other)")
+            }
+            #expect(bench.origin.requests.count == 1)
+            let plain = await bench.ask(
+                "/variant/unsigned/thumbnail:40x40,webp:70:keep=copyright/"
+                    + PercentText.encoded(url, keeping: ""))
+            #expect(plain.picture == first.picture && plain["cache-status"]?.contains("detail=memory") == true)
+        }
+    }
+
+    @Test func `signed URLs end with their expiry, and other signatures are refused before anything is fetched`()
+        async throws
+    {
+        let (key, salt) = ("746573742d6b6579", "746573742d73616c74")
+        try await Self.with(["keys": [["key": GrammarValue(.string(key)), "salt": GrammarValue(.string(salt))]]]) {
+            bench in
+            let now = Int(SystemClock.unix.seconds)
+            let rest = "/w:40/exp:\(now + 60)/plain/" + bench.origin.url("/a.jpg")
+            let code = hmacSHA256(Array("test-salt".utf8) + Array(rest.utf8), key: Array("test-key".utf8))
+            let target = "/imgproxy/" + Base64.urlText(code) + rest
+            let first = await bench.ask(target)
+            let age = first["cache-control"].flatMap { Int($0.drop { !$0.isNumber }.prefix { $0.isNumber }) } ?? 0
+            #expect(first.status == 200 && (50...60).contains(age))
+            #expect(bench.hit(target)?.status == 200)
+            bench.advance(61)
+            #expect(bench.hit(target) == nil)
+            let expired = await bench.ask(target)
+            #expect(
+                expired.status == 404 && Self.text(expired).hasPrefix("Invalid URL: ")
+                    && expired["cache-control"] == "no-store")
+            for wrong in ["/imgproxy/unsafe" + rest, "/imgproxy/" + Base64.urlText(code) + "/q:3" + rest] {
+                let response = await bench.ask(wrong)
+                #expect(response.status == 403 && Self.text(response).hasPrefix("Forbidden: "), "\(wrong)")
+            }
+            #expect(bench.origin.requests.count == 1)
+        }
+    }
+
+    @Test func `Accept chooses among autoFormats unless the URL names a format`() async throws {
+        try await Self.with(["autoFormats": ["avif", "webp"]]) { bench in
+            let accept = [HeaderField("Accept", "image/avif,image/webp,*/*")]
+            let source = "plain/" + bench.origin.url("/a.jpg")
+            let chosen = await bench.ask("/imgproxy/_/w:20/\(source)", accept)
+            #expect(chosen["content-type"] == "image/avif" && chosen["vary"] == "Accept")
+            let other = await bench.ask("/imgproxy/_/w:20/\(source)")
+            #expect(other["content-type"] == "image/jpeg" && other["vary"] == "Accept")
+            let named = await bench.ask("/imgproxy/_/w:20/f:png/\(source)", accept)
+            #expect(named["content-type"] == "image/png" && named["vary"] == nil)
+        }
+    }
+
+    @Test func `raw sends the original, and a secret is required for every request`() async throws {
+        try await Self.with(["secret": "open sesame"]) { bench in
+            let target = "/imgproxy/_/raw:1/w:5/plain/" + bench.origin.url("/a.jpg")
+            let bearer = [HeaderField("Authorization", "Bearer open sesame")]
+            let response = await bench.ask(target, bearer)
+            #expect(response.status == 200 && Array(response.body) == HitTests.Bench.sample("night-tiny.jpg"))
+            for fields in [[], [HeaderField("Authorization", "Bearer open")]] {
+                #expect(await bench.ask(target, fields).status == 403 && bench.hit(target, fields) == nil)
+            }
+        }
+    }
+
+    @Test func `errors have the statuses of imgproxy`() async throws {
+        let origin = try LoopbackOrigin { request in
+            let status = ["/gone": 410, "/broken": 500, "/page": 200][request.target] ?? 404
+            return .response(status, ["Content-Type": "text/html"], body: Array("<html>".utf8))
+        }
+        defer { origin.stop() }
+        try await Self.with { bench in
+            for (rest, status, general) in [
+                ("w:20/plain/" + origin.url("/gone"), 410, "Source image is unreachable"),
+                ("w:20/plain/" + origin.url("/broken"), 502, "Source image is unreachable"),
+                ("w:20/plain/" + origin.url("/none"), 404, "Source image is unreachable"),
+                ("w:20/plain/" + origin.url("/page"), 422, "Invalid source image"),
+                ("w:20/plain/http://127.0.0.1:1/a", 404, "Source image is unreachable"),
+                ("w:20/plain/local:///etc/passwd", 404, "Invalid source URL"),
+                ("w:x/plain/http://a.example/b", 404, "Invalid URL"),
+                ("brightness:3/plain/http://a.example/b", 404, "Invalid URL"),
+                ("msr:9/plain/http://a.example/b", 403, "Forbidden"),
+                ("f:ico/plain/" + bench.origin.url("/a.jpg"), 422, "Invalid source image"),
+            ] as [(String, Int, String)] {
+                let response = await bench.ask("/imgproxy/_/" + rest)
+                #expect(
+                    response.status == status && Self.text(response).hasPrefix(general),
+                    "\(rest): \(Self.text(response))")
+                #expect(response["content-type"] == "text/plain; charset=utf-8")
+            }
+        }
+    }
+
+    @Test func `local sources are files in the folder`() async throws {
+        let scratch = ScratchFolder()
+        scratch.write(HitTests.Bench.sample("night-tiny.jpg"), to: "in/a b.jpg")
+        scratch.write(HitTests.Bench.sample("night-tiny.jpg"), to: "out.jpg")
+        try await Self.with(["localRoot": GrammarValue(.string(scratch("in")))]) { bench in
+            // A Supabase client writes the path this way.
+            #expect(await bench.ask("/imgproxy/_/rs:fit:20:20/plain/local:///a%20b.jpg@webp").status == 200)
+            for name in [
+                "../out.jpg", "%2e%2e/out.jpg", "a/../../out.jpg", "%252e%252e/out.jpg", "none.jpg", "a%00b.jpg",
+            ] {
+                let response = await bench.ask("/imgproxy/_/w:20/plain/local:///" + name)
+                #expect(response.status == 404, "\(name)")
+            }
+        }
+    }
+
+    @Test(
+        arguments: [
+            (["keys": [["key": "x", "salt": "00"]]], "keys"), (["quality": 0], "quality"),
+            (["presets": ["a": "x:1"]], "presets"),
+            (["presets": ["a": 1]], "presets"), (["options": ["none"]], "options"),
+            (["formatQuality": ["exe": 3]], "formatQuality"),
+            (["autoFormats": ["png"]], "autoFormats"), (["localRoot": "relative"], "localRoot"),
+            (["fallback": "x"], "fallback"),
+            (["urlReplacements": [["pattern": "a"]]], "urlReplacements"),
+            (["watermarkOpacity": "1"], "watermarkOpacity"),
+        ] as [([String: GrammarValue], String)])
+    func `a wrong member is an error that names it`(members: [String: GrammarValue], name: String) {
+        var configuration = ServerConfiguration()
+        let all = members.merging(["path": "/imgproxy"]) { own, _ in own }
+        configuration.grammars["imgproxy"] = GrammarValue(
+            .object(all.map { .init(name: $0.key, value: $0.value.json) }))
+        let error = #expect(throws: InvalidSetting.self) { try configuration.mountedGrammars() }
+        #expect(error?.message.hasPrefix("imgproxy: ") == true && error?.message.contains(name) == true)
+    }
+}
