@@ -119,6 +119,7 @@ package struct ParameterGrammar<System: ParameterSystem>: MountableGrammar {
         }
         var routed = RoutedRequest(answer: .choice(choice), source: asked.source, grant: grant)
         routed.resolved = try source(asked.source)
+        routed.negotiates = asked.format == nil && asked.negotiates && !chosen.isEmpty
         return routed
     }
 

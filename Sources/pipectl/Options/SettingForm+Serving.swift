@@ -31,7 +31,7 @@ extension SettingForm {
 
     /// Grammars by name. The grammars check the members, and paths of files are relative to the settings file.
     static func grammars() -> Self where Value == [String: GrammarValue] {
-        .map(.names(.text), [:]) { (given, grammars) throws(SettingErrors) in
+        .map(.names(.map([])), [:]) { (given, grammars) throws(SettingErrors) in
             try given.eachMember { (name, member) throws(SettingErrors) in
                 var value = member.value
                 if case .object(var members) = value {

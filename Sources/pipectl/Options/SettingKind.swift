@@ -37,7 +37,7 @@ indirect enum SettingKind: Sendable {
         case .integers(let range): return "a list of whole numbers from \(range.lowerBound) to \(range.upperBound)"
         case .map(let names): return "a map of " + names.joined(separator: ", ")
         case .names(let kind):
-            guard case .map = kind else { return "a map" }
+            guard case .map(let names) = kind, !names.isEmpty else { return "a map" }
             return "a map from names to " + kind.expectation
         case .either(let kinds): return kinds.map(\.expectation).joined(separator: ", or ")
         }

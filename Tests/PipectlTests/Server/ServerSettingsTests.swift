@@ -141,6 +141,25 @@ import Variants
         }
     }
 
+    @Test func `grammars are checked before the server listens, and decide who is served`() throws {
+        let next = #"grammars={"next":{"path":"/_next/image","unsigned":true}}"#
+        let (configuration, site) = try Settings.collected(assignments: [next]).serving()
+        #expect(site.grammars.keys.sorted() == ["next"] && !site.signature.servesThisMachine && !site.playground)
+        #expect(AccessNotice.warnings(site, configuration).map { $0.contains("through /_next/image") } == [true])
+        #expect(
+            try AccessNotice.warnings(read([next, "sources.allow=a.test"]).site, read(["sources.allow=a.test"]).0)
+                .isEmpty)
+        for (value, words) in [
+            (#"{"next":{"path":"/"}}"#, "next: path: "), (#"{"nuxt":{"path":"/a"}}"#, "nuxt: unknown system"),
+            (#"{"next":{"path":"/a","manifest":"/none.json"}}"#, "next: manifest: /none.json"),
+            (#"{"next":1}"#, "is a number"),
+            (#"{"imgproxy":{"path":"/a","keys":[{"key":12,"salt":"00"}]}}"#, "in quotes"),
+        ] {
+            let error = #expect(throws: SettingErrors.self) { _ = try read(["grammars=" + value]) }
+            #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
+        }
+    }
+
     @Test func `the log is for those who ask`() throws {
         #expect(try read(["log.level=info"]).0.logLevel.includesRequests)
         #expect(try !read(["log.level=warning"]).0.logLevel.includesRequests)

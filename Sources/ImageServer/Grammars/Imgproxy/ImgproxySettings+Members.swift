@@ -5,7 +5,7 @@ extension ImgproxySettings {
     /// Reads the members of `grammars.imgproxy`.
     init(_ members: inout GrammarMembers) throws(InvalidSetting) {
         keys =
-            try members.list("keys", "maps with `key` and `salt`") { value in
+            try members.list("keys", "maps with `key` and `salt`, in quotes if all digits are decimal") { value in
                 value.texts(["key", "salt"]).map { KeyPair(key: $0[0], salt: $0[1]) }
             } ?? []
         signatureSize = try members.integer("signatureSize", 1...32) ?? signatureSize
