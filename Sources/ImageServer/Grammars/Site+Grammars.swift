@@ -56,6 +56,22 @@ extension ServerConfiguration {
         return mounted
     }
 
+    /// Parses a target of a mounted grammar for a command, as a client of the server would send it. Keys of the grammar
+    /// verify the signature.
+    ///
+    /// - Parameter accept: The `Accept` field of the request.
+    /// - Returns: The grammar's name and the request, or nil if the target does not belong to a mounted grammar.
+    /// - Throws: a `Problem` if the server would refuse the target, or an `InvalidSetting`.
+    package func mountedRequest(
+        _ text: String, accept: String? = nil
+    ) throws -> (name: String, request: RoutedRequest)? {
+        let target = RequestTarget(ServerRequest.relativeTarget(mountPoint, text) ?? text)
+        guard let grammar = try mountedGrammars().first(where: { target.isBelow($0.path) }) else { return nil }
+        var context = GrammarContext(signature: Signature(allowUnsigned: true), now: SystemClock.unix.seconds)
+        context.accepted = Negotiation.formats(accept: accept, among: grammar.formats ?? formats)
+        return (grammar.name, try grammar.read(target, context))
+    }
+
     /// Returns the reason why a grammar cannot be mounted at a path, or nil if it can.
     private static func fault(ofPath path: String, _ others: [String]) -> String? {
         let segments = path.dropFirst().split(separator: "/", omittingEmptySubsequences: false)

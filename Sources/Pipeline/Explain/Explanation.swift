@@ -196,6 +196,9 @@ extension ImagePipeline {
                 ? "nothing is stored for the source"
                 : "a file is fresh while its device, inode, size and times do not change"
         case .reuse(let isStale):
+            if !isStale, let remaining, remaining <= 0 {
+                return "the response is within the minimum freshness of the request"
+            }
             let isUnusable = finding.record?.isUnusable == true && policy != .cacheOnly
             return
                 (isStale

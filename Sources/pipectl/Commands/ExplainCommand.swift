@@ -15,6 +15,7 @@ struct ExplainCommand: AsyncParsableCommand {
               pipectl explain https://example.org/photo.jpg
               pipectl explain https://example.org/a.jpg -r thumbnail:300 --policy reload
               pipectl explain https://example.org/a.jpg --field 'Accept-Language: de'
+              pipectl explain '/_next/image?url=%2Fa.jpg&w=640&q=75' --config pipectl.yaml
             """)
 
     @OptionGroup var argument: SourceArgument
@@ -37,16 +38,16 @@ struct ExplainCommand: AsyncParsableCommand {
 
     func run() async throws {
         let configuration = try common.configuration()
-        let named = try NamedSource(source, common.collectedSettings())
-        var request = try named.request(recipe, presets: configuration.recipePresets())
-        request.policy = policy
-        for text in fields {
+        let sent = try fields.map { text in
             guard let colon = text.firstIndex(of: ":"), colon > text.startIndex else {
                 throw CommandFailure(.usage, "--field `\(text)`: expected `Name: value`")
             }
-            request.fields.append(
-                HeaderField(String(text[..<colon]), String(text[text.index(after: colon)...]).trimmed))
+            return HeaderField(String(text[..<colon]), String(text[text.index(after: colon)...]).trimmed)
         }
+        let named = try NamedSource(source, common.collectedSettings(), accept: sent.combined("accept"))
+        var request = try named.request(recipe, presets: configuration.recipePresets())
+        request.policy = policy
+        request.fields = sent
         try await common.withPipeline(configuration) { pipeline in
             do throws(PipelineError) {
                 let explanation = try await pipeline.explain(request)

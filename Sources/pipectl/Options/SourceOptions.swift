@@ -40,7 +40,7 @@ struct SourceOptions: ParsableArguments {
 struct SourceArgument: ParsableArguments {
     @Argument(
         help: ArgumentHelp(
-            "An http(s) URL, a file, NAME:PATH of baseURLs, or a path of the server (/variant/...).",
+            "An http(s) URL, a file, NAME:PATH of baseURLs, or a path of the server (/variant/..., or of a grammar).",
             valueName: "source"), completion: .file())
     var text: String
 

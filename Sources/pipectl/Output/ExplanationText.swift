@@ -25,6 +25,7 @@ extension Explanation {
         }
         if let variant {
             if let key = variant.key {
+                if let recipe = variant.recipe { text += "recipe    \(recipe.description)\n" }
                 text += "variant   key \(key)\n          output \(variant.output.map(\.description) ?? "")\n"
                 if let entry = variant.entry, let tier = variant.tier {
                     text += "          in \(tier.rawValue): \(entry.width) × \(entry.height), "
@@ -46,7 +47,7 @@ extension Explanation {
             "request": url.map { JSONText(["url": $0, "fields": Self.list(request)]) },
             "variant": variant.map { variant in
                 JSONText([
-                    "key": variant.key, "output": variant.output?.description, "tier": variant.tier?.rawValue,
+                    "key": variant.key, "recipe": variant.recipe?.description, "output": variant.output?.description, "tier": variant.tier?.rawValue,
                     "width": variant.entry?.width, "height": variant.entry?.height, "bytes": variant.entry?.length,
                 ])
             }, "answer": answer,
