@@ -31,7 +31,8 @@ struct Pipectl: AsyncParsableCommand {
             GetCommand.self, BatchCommand.self, WorkerCommand.self,
             InfoCommand.self, ExplainCommand.self, RecipeCommand.self,
             RecipesCommand.self,
-            CacheCommand.self, ServeCommand.self, SignCommand.self, SettingsCommand.self, DoctorCommand.self,
+            CacheCommand.self, ServeCommand.self, SignCommand.self, URLCommand.self, SettingsCommand.self,
+            DoctorCommand.self,
             HealthCommand.self,
         ])
 

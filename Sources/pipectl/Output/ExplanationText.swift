@@ -47,7 +47,8 @@ extension Explanation {
             "request": url.map { JSONText(["url": $0, "fields": Self.list(request)]) },
             "variant": variant.map { variant in
                 JSONText([
-                    "key": variant.key, "recipe": variant.recipe?.description, "output": variant.output?.description, "tier": variant.tier?.rawValue,
+                    "key": variant.key, "recipe": variant.recipe?.description, "output": variant.output?.description,
+                    "tier": variant.tier?.rawValue,
                     "width": variant.entry?.width, "height": variant.entry?.height, "bytes": variant.entry?.length,
                 ])
             }, "answer": answer,

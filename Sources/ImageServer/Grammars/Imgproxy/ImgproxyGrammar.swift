@@ -79,6 +79,9 @@ package struct ImgproxyGrammar: MountableGrammar {
         return routed
     }
 
+    /// Returns the signature of the first pair of keys, or `unsigned` if there are no keys.
+    func signature(of rest: String) -> String { reader.signature(of: rest) ?? "unsigned" }
+
     package func shown(_ target: RequestTarget) -> String {
         path + "/… " + (reader.source(of: target.text.dropFirst(path.count)).map(RequestLog.redacted) ?? "")
     }

@@ -107,13 +107,18 @@ struct ImgproxyReader: Sendable {
         return options + "/" + source.joined(separator: "/")
     }
 
+    /// Returns the signature of the first pair, or nil if there are no pairs.
+    func signature(of rest: String) -> String? { pairs.first.map { code(of: rest, $0) } }
+
+    private func code(of rest: String, _ pair: (key: [UInt8], salt: [UInt8])) -> String {
+        let code = hmacSHA256(pair.salt + Array("/\(rest)".utf8), key: pair.key)
+        return Base64.urlText(Array(code.prefix(settings.signatureSize)))
+    }
+
     /// Returns whether the URL is signed. Compares with every pair, in constant time.
     private func check(_ signature: Substring, _ rest: String) throws(ImgproxyProblem) -> Bool {
         let sent = Array(signature.utf8)
-        let codes = pairs.map { pair in
-            let code = hmacSHA256(pair.salt + Array("/\(rest)".utf8), key: pair.key)
-            return Base64.urlText(Array(code.prefix(settings.signatureSize)))
-        }
+        let codes = pairs.map { code(of: rest, $0) }
         let matches = (codes + settings.trustedSignatures).count { areEqualInConstantTime(sent, Array($0.utf8)) }
         guard matches == 0 else { return true }
         guard pairs.isEmpty else { throw .forbidden("the signature does not match the path") }
