@@ -129,11 +129,11 @@ extension OutputSpecification {
     static let chosenLater = [
         entry(
             "auto", "[:Q|lossless][:progressive]", quality: "the format's",
-            holds: [.copyright, .exif, .icc, .position, .xmp],
+            holds: .all,
             summary: "The best format that the client accepts, otherwise the same as `original`.", example: "auto"),
         entry(
             "original", "[:Q|lossless][:progressive]", quality: "the format's",
-            holds: [.copyright, .exif, .icc, .position, .xmp],
+            holds: .all,
             summary: "The original's format if it can be written; otherwise JPEG, or PNG if the result has alpha.",
             example: "original:keep=icc"),
     ]
@@ -145,13 +145,15 @@ extension OutputSpecification {
         let list = KeptMetadata.names.filter { holds.contains($0.value) }.map(\.name).joined(separator: "+")
         let ranges =
             (quality.map { "Q 1…100 (\($0)); " } ?? "") + "SIZE such as `20kB`, `20KiB`; "
-            + (hasChroma ? "chroma `auto`; " : "") + (hasEffort ? "E 0…9; " : "") + "LIST any of `\(list)`"
+            + (hasChroma ? "chroma `auto`; " : "") + (hasEffort ? "E 0…9; " : "")
+            + "LIST `none`, `all` or any of `\(list)`"
         let words = ChromaResolution.allCases.map(\.rawValue).joined(separator: "|")
         let keys = (hasChroma ? "[:chroma=\(words)]" : "") + (hasEffort ? "[:effort=E]" : "")
         return Catalog.Entry(
             role: .output, token: token, grammar: token + options + "[:max=SIZE]" + keys + "[:keep=LIST]",
             ranges: ranges,
-            words: ["keep": KeptMetadata.names.filter { holds.contains($0.value) }.map(\.name)], summary: summary,
+            words: ["keep": ["none"] + KeptMetadata.names.filter { holds.contains($0.value) }.map(\.name)],
+            summary: summary,
             example: example)
     }
 }

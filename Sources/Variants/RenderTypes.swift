@@ -115,9 +115,11 @@ package enum ChromaResolution: String, Sendable, Hashable, CaseIterable {
 /// Specifies the metadata that an output keeps. All other metadata is removed.
 ///
 /// ```swift
-/// let recipe = Recipe.thumbnail(1600).jpeg(85, .keep([.icc, .copyright]))
-/// print(recipe)
+/// let recipe = Recipe.thumbnail(1600).jpeg(85, .keep([.icc, .exif]))
+/// print(recipe)  // thumbnail:1600x1600,jpeg:85:keep=exif+icc
 /// ```
+///
+/// Defaults to `copyright`, which every other kind includes in a recipe. An empty set keeps nothing.
 public struct KeptMetadata: OptionSet, Sendable, Hashable {
     /// The bit mask, with one bit per kind of metadata.
     public let rawValue: Int
@@ -130,10 +132,12 @@ public struct KeptMetadata: OptionSet, Sendable, Hashable {
     public static let icc = KeptMetadata(rawValue: 2)
     /// XMP data that still applies to the variant. Positions are removed.
     public static let xmp = KeptMetadata(rawValue: 4)
-    /// Only the copyright notice, artist and credit line, as EXIF and XMP. All output formats can store at least the
-    /// XMP.
+    /// The credits of a picture, at most 8,000 bytes: artist, copyright, credit line, license, and whether the picture
+    /// was generated. They are stored as EXIF, IPTC and XMP. All output formats can store at least the XMP.
     public static let copyright = KeptMetadata(rawValue: 8)
-    /// The position in the EXIF and XMP data that is kept. This is where the picture was taken and the location that it
+    /// IPTC data (IIM) that still applies to the variant, in JPEG and TIFF files. Previews and positions are removed.
+    public static let iptc = KeptMetadata(rawValue: 32)
+    /// The position in the EXIF, IPTC and XMP data that is kept. This is where the picture was taken and the location that it
     /// shows.
     public static let position = KeptMetadata(rawValue: 16)
 }

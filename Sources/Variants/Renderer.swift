@@ -145,7 +145,7 @@ struct Render {
         let computed = SystemClock.monotonic.seconds
         let computedCPU = SystemClock.threadCPU.seconds
         var kept = metadata.kept(
-            job.output.keep, of: PixelSize(width: pixels.width, height: pixels.height), isUpright: job.recipe.orients,
+            for: job.output, of: PixelSize(width: pixels.width, height: pixels.height), isUpright: job.recipe.orients,
             tiff: ByteReader(original))
         if job.output.keep.contains(.icc) { kept.profile = profile }
         try context.control.beginEncoding()
@@ -204,11 +204,8 @@ struct Render {
         if let profile = image.blob("icc-profile-data"), profile.count > job.limits.profileBytes {
             throw .overLimit("the ICC profile has \(profile.count) bytes", "profileBytes", job.limits.profileBytes)
         }
-        var metadata = KeptBlobs()
-        if !job.output.keep.isEmpty {
-            metadata.exif = image.blob("exif-data")
-            metadata.xmp = image.blob("xmp-data")
-        }
+        let keep = job.output.keep
+        let metadata = keep.isEmpty ? KeptBlobs() : KeptBlobs(image, ByteReader(original), job.header.format, for: keep)
         return (try FrameSequence(image, count: frames), metadata, plan)
     }
 

@@ -36,6 +36,13 @@ import Testing
         #expect(all.contains("effort=3") && all.contains("chroma=full") && all.contains("keep=copyright"), "\(all)")
         let own = try Self.output("avif:effort=5:keep=icc", ["avif:effort=3:keep=copyright"])
         #expect(own.contains("effort=5") && own.contains("copyright") && own.contains("icc"), "\(own)")
+        for (recipe, keep) in [
+            ("avif", "keep=none"), ("avif:keep=copyright", "keep=copyright"), ("avif:keep=icc", "keep=copyright+icc"),
+        ] {
+            #expect(try Self.output(recipe, ["avif:keep=none"]).hasSuffix(keep))
+        }
+        #expect(try Self.output("avif:keep=none", ["avif:keep=icc"]).hasSuffix("keep=none"))
+        #expect(try Self.output("avif", ["avif:keep=icc"]).hasSuffix("keep=copyright+icc"))
     }
 
     @Test(arguments: [
@@ -46,7 +53,7 @@ import Testing
     }
 
     @Test func `the canonical texts lead to the same defaults`() throws {
-        let texts = ["avif:51:effort=3", "jpeg:81:progressive", "webp:keep=copyright"]
+        let texts = ["avif:51:effort=3", "jpeg:81:progressive", "webp:keep=none"]
         let defaults = try OutputDefaults(texts.reversed())
         let again = try OutputDefaults(defaults.texts)
         #expect(defaults.texts == texts && again == defaults)

@@ -73,7 +73,7 @@ import Testing
         ("quality:70", "write the quality after the output format, as in `webp:70`, or `original:70` to keep"),
         ("q=70", "as in `webp:70`"), ("quality:high", "as in `webp:80`"),
         ("gravity=face", "as in `thumbnail:300x200:fill:gravity=attention`"),
-        ("strip", "unless the output has `keep=`, as in `jpeg:keep=exif`; remove this step"),
+        ("strip", "unless the output has `keep=`; to remove credits too, use `jpeg:keep=none`"),
         ("lqip", "contain `thumbhash`, `blurhash` and `averageColour`; for a tiny picture, use `thumbnail:32,webp:30`"),
         ("crop:50%x50%", "the size is in pixels, as in `crop:640x480`; `scaled:50%` scales the complete picture"),
         ("thumbnail:50%x40%", "`scaled:50%`"), ("keep=exif", "an argument of the output"),
@@ -149,7 +149,8 @@ import Testing
         "jpeg:effort=3", "gif:effort=3", "avif:effort=10", "avif:effort=-1", "avif:effort=", "png:effort=1.5",
         "webp:chroma=full",
         "jpeg:chroma=4:2:0", "jpeg:chroma=", "avif:lossless:chroma=half", "jpeg:chroma=full:chroma=half",
-        "jpeg:keep=", "jpeg:keep=gps", "jpeg:keep=exif+", "jpeg:keep=exif:keep=icc", "jpeg:quality=80", "jpeg,png",
+        "jpeg:keep=", "jpeg:keep=gps", "png:keep=iptc", "jpeg:keep=none+position", "jpeg:keep=exif+",
+        "jpeg:keep=exif:keep=icc", "jpeg:quality=80", "jpeg,png",
         "jpeg,", ",", " jpeg", "jpeg ", "@", "@a b", "jpeg\n", "circle,\0", "🙂", "thumbnail:3🙂x4",
     ])
     func `bad text is refused with the step it stands in`(text: String) {

@@ -102,38 +102,53 @@ import Testing
     }
 
     @Test(arguments: [
-        ("jpeg", "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
-        ("jpeg:80", "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
-        ("webp", "webp:quality=82:lossless=auto:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
-        ("avif", "avif:quality=70:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
-        ("jxl", "jxl:quality=79:lossless=auto:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
-        ("png:progressive", "png:quality=100:lossless=yes:max=none:progressive=yes:chroma=auto:effort=none:keep=none"),
-        ("gif", "gif:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
-        ("webp:lossless", "webp:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
-        ("webp:max=20kB", "webp:quality=100:lossless=auto:max=20000:progressive=no:chroma=auto:effort=none:keep=none"),
-        ("webp:70:max=1KiB", "webp:quality=70:lossless=no:max=1024:progressive=no:chroma=auto:effort=none:keep=none"),
+        ("jpeg", "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=copyright"),
+        ("jpeg:80", "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=copyright"),
+        ("webp", "webp:quality=82:lossless=auto:max=none:progressive=no:chroma=auto:effort=none:keep=copyright"),
+        ("avif", "avif:quality=70:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=copyright"),
+        ("jxl", "jxl:quality=79:lossless=auto:max=none:progressive=no:chroma=auto:effort=none:keep=copyright"),
+        (
+            "png:progressive",
+            "png:quality=100:lossless=yes:max=none:progressive=yes:chroma=auto:effort=none:keep=copyright"
+        ),
+        ("gif", "gif:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=copyright"),
+        (
+            "webp:lossless",
+            "webp:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=copyright"
+        ),
+        (
+            "webp:max=20kB",
+            "webp:quality=100:lossless=auto:max=20000:progressive=no:chroma=auto:effort=none:keep=copyright"
+        ),
+        (
+            "webp:70:max=1KiB",
+            "webp:quality=70:lossless=no:max=1024:progressive=no:chroma=auto:effort=none:keep=copyright"
+        ),
         (
             "original:70:progressive",
-            "jpeg:quality=70:lossless=no:max=none:progressive=yes:chroma=auto:effort=none:keep=none"
+            "jpeg:quality=70:lossless=no:max=none:progressive=yes:chroma=auto:effort=none:keep=copyright"
         ),
         (
             "profile:keep,jpeg:keep=exif",
-            "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=exif+icc"
+            "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=copyright+exif+icc"
         ),
-        ("webp:82", "webp:quality=82:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
+        ("webp:82", "webp:quality=82:lossless=no:max=none:progressive=no:chroma=auto:effort=none:keep=copyright"),
         (
             "avif:chroma=full:effort=5",
-            "avif:quality=70:lossless=no:max=none:progressive=no:chroma=full:effort=5:keep=none"
+            "avif:quality=70:lossless=no:max=none:progressive=no:chroma=full:effort=5:keep=copyright"
         ),
         (
             "avif:lossless:chroma=full",
-            "avif:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=none"
+            "avif:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=copyright"
         ),
         (
             "original:chroma=half",
-            "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=half:effort=none:keep=none"
+            "jpeg:quality=80:lossless=no:max=none:progressive=no:chroma=half:effort=none:keep=copyright"
         ),
-        ("profile:keep,gif", "gif:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=none"),
+        (
+            "profile:keep,gif",
+            "gif:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=copyright"
+        ),
     ])
     func `a resolved output has every option written out`(text: String, description: String) throws {
         #expect(try Recipe(text).resolvedOutput(for: Self.header(.jpeg)).description == description)

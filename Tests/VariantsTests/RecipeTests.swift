@@ -62,6 +62,9 @@ import Testing
         ("avif:80", "avif:80"),
         ("jpeg:progressive:keep=xmp+exif", "jpeg:progressive:keep=exif+xmp"),
         ("profile:keep,jpeg:keep=icc+exif", "profile:keep,jpeg:keep=exif"),
+        ("jpeg:keep=copyright", "jpeg"), ("jpeg:keep=copyright+exif", "jpeg:keep=exif"),
+        ("jpeg:keep=none", "jpeg:keep=none"), ("jpeg:keep=icc+none", "jpeg:keep=none+icc"),
+        ("jpeg:keep=none+copyright", "jpeg"), ("png:keep=all", "png:keep=exif+icc+position+xmp"),
         ("png:lossless", "png:lossless"),
         ("tiff:lossless", "tiff"),
         ("webp:82", "webp:82"),
@@ -135,9 +138,23 @@ import Testing
     @Test func `profile keep implies keeping the ICC profile`() throws {
         let header = ImageHeader(format: .jpeg, encodedWidth: 1, encodedHeight: 1)
         for text in ["profile:keep", "profile:keep,jpeg", "jpeg:keep=icc"] {
-            #expect(try Recipe(text).resolvedOutput(for: header).keep == .icc)
+            #expect(try Recipe(text).resolvedOutput(for: header).keep == [.copyright, .icc])
         }
         #expect(try Recipe("profile:keep,jpeg:keep=icc") == Recipe("profile:keep,jpeg"))
+        #expect(try Recipe("profile:keep,jpeg:keep=none").resolvedOutput(for: header).keep == .icc)
+    }
+
+    private static let kept: [(String, KeptMetadata)] = [
+        ("jpeg", .copyright), ("jpeg:keep=none", []), ("jpeg:keep=exif", [.copyright, .exif]),
+        ("jpeg:keep=none+exif", .exif), ("tiff:keep=all", [.copyright, .icc, .iptc, .position, .xmp]),
+        ("gif:keep=all", [.copyright, .position, .xmp]), ("auto:keep=iptc", [.copyright, .iptc]),
+    ]
+
+    @Test(arguments: kept) func `credits are kept unless the recipe says none`(text: String, kept: KeptMetadata) throws
+    {
+        let header = ImageHeader(format: .jpeg, encodedWidth: 1, encodedHeight: 1)
+        #expect(try Recipe(text).resolvedOutput(for: header).keep == kept)
+        #expect(try Recipe(Recipe(text).description).resolvedOutput(for: header).keep == kept)
     }
 
     @Test func `thirty-two steps and two thousand characters are the most`() throws {

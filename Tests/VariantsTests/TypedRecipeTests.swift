@@ -152,7 +152,7 @@ import Testing
             case .half: .halfChroma
             }
         let effort = output.effort.map { Recipe.OutputOption.effort($0) } ?? none
-        let keep = Recipe.OutputOption.keep(output.keep)
+        let keep = output.keep.map { Recipe.OutputOption.keep($0) } ?? none
         switch output.kind.rawValue {
         case "jpeg": return recipe.jpeg(quality, progressive, most, chroma, keep)
         case "png": return recipe.png(lossless, progressive, most, effort, keep)

@@ -93,15 +93,21 @@ struct ByteReader {
     func text(_ offset: Int, limit: Int) -> String? {
         var bytes: [UInt8] = []
         while bytes.count < limit, let byte = byte(offset + bytes.count), byte != 0 { bytes.append(byte) }
-        // Cameras and editors also write ISO 8859-1.
+        // Cameras and editors also write ISO 8859-1 and Windows-1252.
         let text =
             String(validating: bytes, as: UTF8.self)
-            ?? String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+            ?? String(
+                String.UnicodeScalarView(
+                    bytes.map { 0x80..<0xA0 ~= $0 ? Self.windows1252[Int($0) - 0x80] : Unicode.Scalar($0) }))
         guard let first = text.firstIndex(where: { $0 != " " }), let last = text.lastIndex(where: { $0 != " " }) else {
             return nil
         }
         return String(text[first...last])
     }
+
+    /// The characters of Windows-1252 from 0x80 to 0x9F.
+    private static let windows1252 = Array(
+        "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8D}Ž\u{8F}\u{90}‘’“”•–—˜™š›œ\u{9D}žŸ".unicodeScalars)
 
     /// Returns the offset of the first `value` at or after `offset`, or nil if it does not occur. Uses memchr, because
     /// entropy-coded data is long.

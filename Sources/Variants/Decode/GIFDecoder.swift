@@ -26,6 +26,19 @@ enum GIFDecoder: OriginalDecoder {
         return details
     }
 
+    /// Returns the XMP packet, which 258 bytes of an application extension follow (XMP part 3 §1.1.2). libvips does not
+    /// read it.
+    static func xmp(_ file: ByteReader) -> [UInt8]? {
+        guard let start = file.firstOffset(of: "XMP DataXMP").map({ $0 + 11 }) else { return nil }
+        var end = start
+        while let found = file.firstOffset(of: 1, from: end), !file.matches([1, 0xFF, 0xFE, 0xFD], at: found) {
+            end = found + 1
+        }
+        return file.firstOffset(of: 1, from: end).map {
+            [UInt8](file.part(start, min($0 - start, KeptCredits.inputLimit)).all)
+        }
+    }
+
     static func drawnBits(_ file: ByteReader) -> Double? { 4 }
 
     /// The file is counted twice, because `source` may create a copy of it.

@@ -187,7 +187,7 @@ struct SVGDocument {
 
     /// Returns the offset after a construct that begins with `<`: a tag, a comment, a processing instruction, CDATA, or
     /// a document type with its declarations.
-    private static func endOfTag(_ file: ByteReader, _ start: Int, isDeclaration: Bool = false) -> Int? {
+    static func endOfTag(_ file: ByteReader, _ start: Int, isDeclaration: Bool = false) -> Int? {
         func behind(_ end: StaticString, _ from: Int) -> Int? {
             file.firstOffset(of: end, from: from).map { $0 + end.utf8CodeUnitCount }
         }
@@ -213,7 +213,7 @@ struct SVGDocument {
         return nil
     }
 
-    private static func attributes(
+    static func attributes(
         _ file: ByteReader, _ tag: Range<Int>
     ) -> [Attribute] {
         var found: [Attribute] = []
@@ -236,11 +236,11 @@ struct SVGDocument {
         return found
     }
 
-    private static func endsName(_ byte: UInt8) -> Bool {
+    static func endsName(_ byte: UInt8) -> Bool {
         byte <= 0x20 || [UInt8(ascii: "="), UInt8(ascii: ">"), UInt8(ascii: "/"), 0x22, 0x27].contains(byte)
     }
 
-    private static func text(_ file: ByteReader, _ range: Range<Int>) -> String {
+    static func text(_ file: ByteReader, _ range: Range<Int>) -> String {
         String(decoding: file.part(range.lowerBound, range.count).all, as: UTF8.self)
     }
 }

@@ -143,12 +143,12 @@ struct TIFFHeader {
         return reader.text(place, limit: min(count, limit))
     }
 
-    /// Returns the bytes of an entry of type UNDEFINED.
+    /// Returns the bytes of an entry of type UNDEFINED, or of an entry of type LONG, which libtiff used to write for
+    /// IPTC data.
     func block(_ tag: Int) -> ByteReader? {
-        guard let entry = entry(tag), let count = count(entry), let place = place(entry, bytes: count) else {
-            return nil
-        }
-        return reader.part(place, count)
+        guard let entry = entry(tag), let count = count(entry) else { return nil }
+        let length = min(count, reader.count) * (reader.uint16(entry + 2, order) == 4 ? 4 : 1)
+        return place(entry, bytes: length).map { reader.part($0, length) }
     }
 
     /// Returns at most the first `limit` values of a RATIONAL entry. Skips fractions with a denominator of 0.

@@ -11,6 +11,7 @@ struct JPEGOutput: OutputEncoder {
     static let losslessness = Losslessness.never
     static let canBeProgressive = true
     static let hasChroma = true
+    static let holds: KeptMetadata = [.copyright, .exif, .icc, .iptc, .position, .xmp]
     /// A stop makes the next write fail. The encoder writes while it encodes, or once per scan if the file is
     /// progressive.
     static func heedsStops(_ output: ResolvedOutput) -> Bool { true }
@@ -32,8 +33,8 @@ struct JPEGOutput: OutputEncoder {
 }
 
 extension KeptBlobs {
-    /// Returns the file with APP1 (EXIF, XMP) and APP2 segments (ICC, in parts of at most 65,519 bytes) inserted after
-    /// SOI and JFIF's APP0.
+    /// Returns the file with APP1 (EXIF, XMP), APP2 (ICC, in parts of at most 65,519 bytes) and APP13 segments (IIM)
+    /// inserted after SOI and JFIF's APP0.
     ///
     /// Omits metadata that is too long for a segment (64 KiB). See Exif 2.32 §4.7.2, XMP part 3 §1.1.3, ICC.1 annex
     /// B.4.
@@ -57,6 +58,7 @@ extension KeptBlobs {
                 }
             }
         }
+        if let iim { append(0xED, IIM.segment(iim)) }
         let hasJFIF = jpeg[2] == 0xFF && jpeg[3] == 0xE0 && jpeg.count > 6
         let at = hasJFIF ? min(jpeg.count, 4 + (Int(jpeg[4]) << 8 | Int(jpeg[5]))) : 2
         return jpeg[..<at] + segments + jpeg[at...]

@@ -11,7 +11,7 @@ extension KeptBlobs {
     func inserted(intoAVIF file: [UInt8]) throws(RenderError) -> [UInt8] {
         if isEmpty { return file }
         if let changed = file.withUnsafeBytes({ AVIFMetadata(ByteReader($0))?.adding(self) }) { return changed }
-        throw RenderError(.encodingFailed, "metadata cannot be written to the AVIF file; remove `keep=`")
+        throw RenderError(.encodingFailed, "metadata cannot be written to the AVIF file; write `keep=none`")
     }
 }
 

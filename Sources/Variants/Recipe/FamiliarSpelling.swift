@@ -34,7 +34,8 @@ enum FamiliarSpelling {
     private static let advice: [String: String] = {
         let quality =
             "write the quality after the output format, as in `webp:N`, or `original:N` to keep the original's format"
-        let metadata = "metadata is removed unless the output has `keep=`, as in `jpeg:keep=exif`; remove this step"
+        let metadata =
+            "metadata except credits is removed unless the output has `keep=`; to remove credits too, use `jpeg:keep=none`"
         let placeholder =
             "`pipectl info` and `/info` contain `thumbhash`, `blurhash` and `averageColour`; for a tiny picture, use "
             + "`thumbnail:32,webp:30`"

@@ -14,7 +14,7 @@ public struct OutputDefaults: Sendable, Hashable {
     private init() {}
 
     /// - Parameter texts: outputs in recipe syntax, at most one per format, such as `jpeg:80:progressive` and
-    ///   `avif:50:effort=3:keep=copyright`.
+    ///   `avif:50:effort=3:keep=icc`.
     /// - Throws: `RecipeError` if a text is not an output with a format, or if a format appears twice.
     public init(_ texts: [String]) throws(RecipeError) {
         for text in texts {
@@ -45,7 +45,12 @@ public struct OutputDefaults: Sendable, Hashable {
         output.isProgressive = written.isProgressive || own.isProgressive
         if written.chroma == .auto { output.chroma = own.chroma }
         output.effort = written.effort ?? own.effort
-        output.keep.formUnion(own.keep)
+        // `none` means that the recipe adds nothing to what it lists.
+        if let kept = written.keep {
+            output.keep = kept.contains(.copyright) ? kept.union(own.keep ?? []) : kept
+        } else {
+            output.keep = own.keep
+        }
         return output
     }
 }

@@ -40,8 +40,8 @@ package struct OutputSpecification: Sendable, Hashable {
     /// How much CPU time the encoder spends to save bytes, 0…9. If nil, the renderer's default (`RenderEffort`) is
     /// used.
     package var effort: Int?
-    /// The metadata to keep. All other metadata is removed.
-    package var keep: KeptMetadata = []
+    /// The metadata to keep, or nil for the default, which is `copyright`. All other metadata is removed.
+    package var keep: KeptMetadata?
 
     /// Creates an output with default options.
     package init(_ kind: Kind) { self.kind = kind }
@@ -65,7 +65,7 @@ extension OutputSpecification.Kind {
     /// Whether writing the default quality explicitly has an effect. Without an explicit quality, drawings may be
     /// encoded losslessly.
     var choosesLossless: Bool { encoder?.choosesLossless ?? true }
-    var holds: KeptMetadata { encoder?.holds ?? [.copyright, .exif, .icc, .position, .xmp] }
+    var holds: KeptMetadata { encoder?.holds ?? .all }
 }
 
 extension OutputSpecification {
@@ -108,22 +108,25 @@ extension OutputSpecification {
             effort = try arguments.whole(text, "the effort", 0...9)
         }
         if let text = options.values["keep"] {
-            for name in text.split(separator: "+", omittingEmptySubsequences: false) {
-                let known = KeptMetadata.names.map(\.name)
-                guard let found = KeptMetadata.names.first(where: { $0.name == name }) else {
+            let names = text.split(separator: "+", omittingEmptySubsequences: false)
+            var kept: KeptMetadata = names.contains("none") ? [] : .copyright
+            for name in names where name != "none" {
+                let known = KeptMetadata.names + [("all", kind.holds)]
+                guard let found = known.first(where: { $0.name == name }) else {
                     throw arguments.error(
-                        "`keep=` must list `exif`, `icc`, `position`, `xmp` or `copyright` joined by `+`, not `\(RecipeError.shown(name))`",
-                        suggestion: Spelling.nearest(to: name, in: known))
+                        "`keep=` must be `none`, `all`, or a list of `exif`, `icc`, `iptc`, `position`, `xmp` and `copyright` joined by `+`, not `\(RecipeError.shown(name))`",
+                        suggestion: Spelling.nearest(to: name, in: known.map(\.name) + ["none"]))
                 }
-                guard kind.holds.contains(found.value) else {
+                guard kind.holds.isSuperset(of: found.value) else {
                     throw arguments.error(
                         "`\(kind.rawValue)` files cannot contain \(name); expected `keep=\(kind.holds.text)`")
                 }
-                keep.insert(found.value)
+                kept.formUnion(found.value)
             }
-            guard !keep.contains(.position) || !keep.isDisjoint(with: [.exif, .xmp]) else {
-                throw arguments.error("a position is part of EXIF or XMP; expected `keep=position+xmp`")
+            guard !kept.contains(.position) || !kept.isDisjoint(with: [.exif, .iptc, .xmp]) else {
+                throw arguments.error("a position is part of EXIF, IPTC or XMP; expected `keep=position+xmp`")
             }
+            keep = kept
         }
     }
 
@@ -141,8 +144,11 @@ extension OutputSpecification {
         if let maxBytes { parts.append("max=" + ByteCount.text(maxBytes)) }
         if chroma != .auto { parts.append("chroma=" + chroma.rawValue) }
         if let effort { parts.append("effort=\(effort)") }
-        let written = keepsProfile ? keep.subtracting(.icc) : keep
-        if !written.isEmpty { parts.append("keep=" + written.text) }
+        if let keep {
+            let written = keep.subtracting(keepsProfile ? [.copyright, .icc] : .copyright)
+            let names = (keep.contains(.copyright) ? [] : ["none"]) + (written.isEmpty ? [] : [written.text])
+            if !names.isEmpty { parts.append("keep=" + names.joined(separator: "+")) }
+        }
         return parts.joined(separator: ":")
     }
 
@@ -162,8 +168,11 @@ extension OutputSpecification {
 extension KeptMetadata {
     /// The names, in the order of the canonical text.
     static let names: [(name: String, value: KeptMetadata)] = [
-        ("copyright", .copyright), ("exif", .exif), ("icc", .icc), ("position", .position), ("xmp", .xmp),
+        ("copyright", .copyright), ("exif", .exif), ("icc", .icc), ("iptc", .iptc), ("position", .position),
+        ("xmp", .xmp),
     ]
+
+    static let all: KeptMetadata = [.copyright, .exif, .icc, .iptc, .position, .xmp]
 
     /// The canonical text, such as `exif+icc`.
     var text: String { Self.names.filter { contains($0.value) }.map(\.name).joined(separator: "+") }

@@ -36,8 +36,8 @@ extension OutputSpecification {
         }
         if chroma != .auto { parts.append("\(chroma.rawValue) chroma resolution") }
         if let effort { parts.append("effort \(effort) of 9") }
-        let kept = keepsProfile ? keep.union(.icc) : keep
-        if !kept.isEmpty { parts.append("keeping \(kept.text)") }
+        let kept = (keep ?? .copyright).union(keepsProfile ? .icc : [])
+        if kept != .copyright { parts.append("keeping \(kept.isEmpty ? "no metadata" : kept.text)") }
         return parts.joined(separator: ", ") + "."
     }
 }

@@ -35,7 +35,7 @@ extension Recipe {
             case .never, nil: false
             }
         let defaultQuality = OutputSpecification.defaultQuality(of: format, hasBudget: written.maxBytes != nil)
-        let keep = keepsProfile ? written.keep.union(.icc) : written.keep
+        let keep = (written.keep ?? .copyright).union(keepsProfile ? .icc : [])
         var output = ResolvedOutput(
             format: format,
             quality: isLossless ? 100 : written.quality ?? defaultQuality,

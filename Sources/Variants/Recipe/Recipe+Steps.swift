@@ -75,9 +75,10 @@ extension Recipe {
         public static let halfChroma = OutputOption(text: "chroma=half")
         /// Sets how much CPU time the encoder spends to save bytes, 0…9.
         public static func effort(_ value: Int) -> OutputOption { OutputOption(text: "effort=\(value)") }
-        /// Keeps the given kinds of metadata.
+        /// Keeps the given kinds of metadata and the credits (`KeptMetadata.copyright`), which are the default. An empty
+        /// set keeps nothing.
         public static func keep(_ kinds: KeptMetadata) -> OutputOption {
-            OutputOption(text: kinds.isEmpty ? nil : "keep=" + kinds.text)
+            OutputOption(text: "keep=" + (kinds.isEmpty ? "none" : kinds.text))
         }
         init(text: String?) { self.text = text }
         /// Creates a quality option.

@@ -42,14 +42,22 @@ final class Image: @unchecked Sendable {
     }
     var hasAlpha: Bool { cvips.vips_image_hasalpha(pointer) != 0 }
 
-    /// Returns the bytes of a metadata field (`exif-data`, `xmp-data`, `icc-profile-data`). Returns nil if the field is
-    /// missing.
-    func blob(_ name: String) -> [UInt8]? {
+    /// Returns at most the first `limit` bytes of a metadata field (`exif-data`, `xmp-data`, `icc-profile-data`).
+    /// Returns nil if the field is missing.
+    func blob(_ name: String, limit: Int = .max) -> [UInt8]? {
         guard cvips.vips_image_get_typeof(pointer, name) != 0 else { return nil }
         var start: UnsafeRawPointer?
         var length = 0
         guard cvips.vips_image_get_blob(pointer, name, &start, &length) == 0, let start else { return nil }
-        return [UInt8](UnsafeRawBufferPointer(start: start, count: length))
+        return [UInt8](UnsafeRawBufferPointer(start: start, count: min(length, limit)))
+    }
+
+    /// Returns at most the first `limit` bytes of the XMP packet. In HEIF files, libvips recognizes only packets that
+    /// begin with `x:xmpmeta`.
+    func xmp(limit: Int) -> [UInt8]? {
+        blob("xmp-data", limit: limit)
+            ?? (0..<8).lazy.compactMap { self.blob("heif-mime-\($0)", limit: limit) }
+            .first { $0.starts(with: "<?xpacket".utf8) }
     }
 
     /// Copies the binary metadata fields with these names from another image. Must be called before this image is

@@ -99,7 +99,7 @@ extension ResolvedOutput {
         try coder.choice("chroma", &chroma)
         try coder.count("an effort", &effort, 0...9)
         try coder.flag(&isEffortGiven)
-        try coder.count("metadata", &kept, 0...31)
+        try coder.count("metadata", &kept, 0...63)
         keep = KeptMetadata(rawValue: kept)
     }
 }

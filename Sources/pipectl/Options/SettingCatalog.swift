@@ -218,7 +218,7 @@ enum SettingCatalog {
         Setting(
             "outputs", \.pipeline.rendering.outputs, .outputs(),
             "default options of outputs, with at most one output per format, such as jpeg:80:progressive, "
-                + "avif:50:effort=3, webp:keep=copyright"),
+                + "avif:50:effort=3, webp:keep=none"),
         Setting(
             "decoders", \.pipeline.rendering.limits.formats, .formats(among: ImageFormat.decodable),
             "formats of originals, masks and overlays that are decoded; jxl and svg must be added explicitly; fewer formats reduce the attack surface"

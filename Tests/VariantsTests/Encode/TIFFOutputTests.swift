@@ -46,7 +46,7 @@ import Testing
         #expect(try read(await render(original, "thumbnail:60x60,tiff:keep=xmp").bytes, "icc-profile-data") == nil)
 
         let error = #expect(throws: RecipeError.self) { try Recipe("tiff:keep=exif") }
-        #expect(error?.description.contains("expected `keep=copyright+icc+position+xmp`") == true)
+        #expect(error?.description.contains("expected `keep=copyright+icc+iptc+position+xmp`") == true)
     }
 
     @Test func `a worker writes the same file under its locks`() async throws {
@@ -67,7 +67,7 @@ import Testing
         }
         #expect(
             try Recipe("tiff").resolvedOutput(for: header).description
-                == "tiff:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=none")
+                == "tiff:quality=100:lossless=yes:max=none:progressive=no:chroma=auto:effort=none:keep=copyright")
         #expect(try Recipe("tif:lossless").description == "tiff")
     }
 }

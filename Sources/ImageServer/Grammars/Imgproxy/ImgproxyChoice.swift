@@ -109,8 +109,8 @@ struct ImgproxyChoice: Sendable {
         var kept: [String] = []
         if !options.stripMetadata {
             kept = ([.gif, .tiff].contains(format) ? [] : ["exif"]) + ["position", "xmp"]
-        } else if options.keepCopyright {
-            kept = ["copyright"]
+        } else if !options.keepCopyright {
+            kept = ["none"]
         }
         if !kept.isEmpty { parts.append("keep=" + kept.joined(separator: "+")) }
         return parts.joined(separator: ":")
