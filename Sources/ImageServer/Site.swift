@@ -148,7 +148,8 @@ public struct Site: Sendable {
             case .choice(let choice): return try await picture(choice, routed, request, grammar)
             }
         } catch {
-            return answer(to: error, request, source: routed.source, variesByAccept: grammar.negotiates)
+            return answer(
+                to: error, request, source: routed.source, variesByAccept: routed.negotiates ?? grammar.negotiates)
         }
     }
 
@@ -369,7 +370,7 @@ public struct Site: Sendable {
         var answer = VariantAnswer.response(
             image, varying: varying, naming: naming(image, varying), caching: caching, cacheControl: cacheControl,
             isAtHand: asked.isAtHand, isOwnRoute: isOwnRoute, expiry: expiry, now: now())
-        present(&answer, PresentedPicture(image))
+        present(&answer, PresentedPicture(image, now: now()))
         return ConditionalAnswer.response(
             answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }

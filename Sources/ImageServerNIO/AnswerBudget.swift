@@ -137,7 +137,7 @@ final class AnswerClaim {
 
     /// - Parameter route: The route of the request.
     static func refused(_ route: Route?, now: Double) -> ServerResponse {
-        var response = refusal.response(now: now)
+        var response = refusal.response(of: route?.grammar, now: now)
         response.route = route
         return response
     }

@@ -277,7 +277,7 @@ import Variants
         "queueKey": "0123456789abcdef",
         "fetch.breaker": "false", "hosts": #"{"https://a.test:443":null}"#, "decoders": "png", "listen": "[::1]:1",
         "auto": "avif", "recipes.allow": "circle", "forwardFields": "accept", "forwardMethods": "POST",
-        "adminToken": "0123456789abcdef", "server.adminListen": "[::1]:2",
+        "adminToken": "0123456789abcdef", "server.adminListen": "[::1]:2", "grammars": #"{"a":{"path":"/b"}}"#,
         "server.cors": "https://a.test",
         "server.trustedProxies": "10.0.0.0/8",
         "memory.originals": "7%", "memory.records": "7%", "memory.variants": "7%", "keys": #"{"a":null}"#,

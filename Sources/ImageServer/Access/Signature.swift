@@ -41,13 +41,15 @@ package struct Signature: Sendable {
 
     /// Returns the permission for a target without a signature, at the path of a grammar whose URLs have none.
     ///
-    /// - Parameter isAllowed: The `unsigned` member of the grammar's settings. If nil, `allowUnsigned` decides.
+    /// - Parameters:
+    ///   - isAllowed: The `unsigned` member of the grammar's settings. If nil, `allowUnsigned` decides.
+    ///   - expiry: When the target expires, in Unix seconds, or nil if it never expires.
     /// - Throws: a `Problem` with status 403 if such targets are not served.
-    func grant(ifUnsigned isAllowed: Bool?) throws(Problem) -> Grant {
+    func grant(ifUnsigned isAllowed: Bool?, until expiry: Double? = nil) throws(Problem) -> Grant {
         guard isAllowed ?? (allowUnsigned || servesThisMachine) else {
             throw Problem(.badSignature, "these URLs have no signature, and the setting `unsigned` does not allow them")
         }
-        return Grant(isSigned: false, expiry: nil)
+        return Grant(isSigned: false, expiry: expiry)
     }
 
     /// Returns the permission for a target that a grammar has verified with its own keys.

@@ -44,6 +44,7 @@ enum SourceFields {
         let kept = name.unicodeScalars.filter(isHarmless).prefix(nameLimit)
         let stem = kept.isEmpty ? "image" : String(String.UnicodeScalarView(kept))
         let plain = String(stem.unicodeScalars.map { $0.isASCII && $0 != "%" ? Character($0) : "_" })
+        let fileExtension = fileExtension.filter { $0.isLetter || $0.isNumber || "+-.".contains($0) }
         let disposition = "\(type); filename=\"\(plain).\(fileExtension)\""
         // `attr-char` and percent-encoded bytes.
         let encoded = PercentText.encoded(stem, keeping: "!#$&+-.^_`|~")

@@ -12,12 +12,19 @@ public struct GrammarValue: Sendable, Hashable {
     package var json: JSONValue
 
     package init(_ json: JSONValue) { self.json = json }
+
+    /// Creates text, for example from a variable of the environment.
+    public init(_ text: String) { self.init(.string(text)) }
 }
 
-extension GrammarValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral {
-    public init(stringLiteral text: String) { self.init(.string(text)) }
-    public init(integerLiteral number: Int) { self.init(.int(number)) }
+extension GrammarValue: ExpressibleByStringLiteral, ExpressibleByBooleanLiteral {
     public init(booleanLiteral isTrue: Bool) { self.init(.bool(isTrue)) }
+    public init(stringLiteral text: String) { self.init(.string(text)) }
+}
+
+extension GrammarValue: ExpressibleByIntegerLiteral, ExpressibleByFloatLiteral {
+    public init(integerLiteral number: Int) { self.init(.int(number)) }
+    public init(floatLiteral number: Double) { self.init(.double(number)) }
 }
 
 extension GrammarValue: ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral {

@@ -81,7 +81,8 @@ package struct NextGrammar<System: NextSystem>: MountableGrammar {
             guard !isRecursive(url) else { throw Self.fault("url", "cannot be recursive") }
             guard let bases = settings.bases else { throw notAllowed }
             let text = PercentText.completed(url)
-            guard settings.allowsLocal(text), let source = try? bases.resolved("app:" + text.dropFirst()),
+            guard let plain = try? SourceURL("http://localhost" + text), settings.allowsLocal(plain),
+                let source = try? bases.resolved("app:" + text.dropFirst()),
                 let parsed = try? SourceURL(source.text), context.allows(source)
             else { throw notAllowed }
             return (BaseURLs.Resolved(text: parsed.normalized), url)
@@ -97,7 +98,7 @@ package struct NextGrammar<System: NextSystem>: MountableGrammar {
 
     /// Whether the path of a relative URL leads back to the optimizer.
     private func isRecursive(_ url: String) -> Bool {
-        let path = url.prefix { $0 != "?" && $0 != "#" }
+        let path = Substring(url.utf8.prefix { $0 != UInt8(ascii: "?") && $0 != UInt8(ascii: "#") })
         guard let bytes = percentDecoded(path) else { return true }
         return ["/_next/image", self.path].contains { own in
             bytes.ranges(of: Array(own.utf8)).contains { range in

@@ -65,14 +65,17 @@ struct NextPattern: Sendable {
             maxLength = 3_072
         }
 
-        /// Returns nil if the expression is malformed, or has more than three wildcards that may cover the same
-        /// characters.
+        /// Returns nil if the expression is malformed, has more than three wildcards that may cover the same characters, or
+        /// repeats anything else.
         init?(_ source: String) {
-            let paths = source.ranges(of: ".)*").count
-            let names = source.split(separator: "\\/").map { $0.ranges(of: "[^/]*").count }.max() ?? 0
-            guard paths + names <= 3, source.utf8.count <= 2_048, (try? Regex(source)) != nil else { return nil }
+            let paths = source.ranges(of: ".)*?").count
+            let names = source.split(separator: "\\/").map { $0.ranges(of: "[^/]*?").count }.max() ?? 0
+            let rest = [".)*?", "[^/]*?", "\\*", "\\+", "\\{", ".{1,2}"].reduce(source) { $0.replacing($1, with: "") }
+            guard paths + names <= 3, source.utf8.count <= 2_048, !rest.contains(where: "*+{".contains),
+                (try? Regex(source)) != nil
+            else { return nil }
             self.source = source
-            maxLength = [3_072, 3_072, 1_024, 256][paths + names]
+            maxLength = [3_072, 3_072, 1_024, 64][paths + names]
         }
 
         func matches(_ text: String) -> Bool {

@@ -109,11 +109,9 @@ struct NextSettings: Sendable {
     var hasPatterns: Bool { remotePatterns != nil }
 
     /// Whether the patterns of the manifest allow a path of the application.
-    func allowsLocal(_ url: String) -> Bool {
+    func allowsLocal(_ url: SourceURL) -> Bool {
         guard let localPatterns else { return true }
-        let path = url.prefix { $0 != "?" && $0 != "#" }
-        let query = url.dropFirst(path.count).prefix { $0 != "#" }
-        return localPatterns.contains { $0.matches(path: String(path), search: String(query)) }
+        return localPatterns.contains { $0.matches(path: url.path, search: url.query.map { "?" + $0 } ?? "") }
     }
 
     /// Whether the patterns of the manifest allow a URL.

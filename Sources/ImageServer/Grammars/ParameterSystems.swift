@@ -104,9 +104,11 @@ package enum IPX: ParameterSystem {
         case "w", "width": asked.width = edge(value)
         case "h", "height": asked.height = edge(value)
         case "s", "resize":
-            let edges = value.split(separator: "x", omittingEmptySubsequences: false).map { edge(String($0)) }
-            guard edges.count == 2 else { return false }
-            (asked.width, asked.height) = (edges[0], edges[1])
+            let edges = value.split(separator: "x", omittingEmptySubsequences: false)
+            guard edges.count == 2, edges.contains(where: { !$0.isEmpty }),
+                edges.allSatisfy({ $0.isEmpty || edge(String($0)) != nil })
+            else { return false }
+            (asked.width, asked.height) = (edge(String(edges[0])), edge(String(edges[1])))
         case "f", "format":
             asked.format = ImageFormat.outputs[value]
             asked.negotiates = value == "auto"
@@ -124,7 +126,9 @@ package enum IPX: ParameterSystem {
             asked.gravity = Gravities.named[value.replacing("_", with: " ")]
             return asked.gravity != nil
         case "b", "background": asked.before.append("background:\(value.drop { $0 == "#" })")
-        case "enlarge": asked.enlarges = value != "false"
+        case "enlarge":
+            guard ["", "true", "false"].contains(value) else { return false }
+            asked.enlarges = value != "false"
         case "kernel": return !value.isEmpty
         case "trim":
             guard value.isEmpty || isNumber else { return false }

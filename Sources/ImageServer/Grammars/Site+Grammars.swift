@@ -69,6 +69,7 @@ extension ServerConfiguration {
         guard let grammar = try mountedGrammars().first(where: { target.isBelow($0.path) }) else { return nil }
         var context = GrammarContext(signature: Signature(allowUnsigned: true), now: SystemClock.unix.seconds)
         context.accepted = Negotiation.formats(accept: accept, among: grammar.formats ?? formats)
+        context.checksSecret = false
         return (grammar.name, try grammar.read(target, context))
     }
 
@@ -121,13 +122,13 @@ extension Site {
         asked.staleWhileRevalidate = routed.freshness?.stale
         do throws(Problem) {
             return try await answer(
-                asked, to: request, isNegotiated: negotiates, cacheControl: nil,
+                asked, to: request, isNegotiated: negotiates, cacheControl: settings.freshness?.directives,
                 expiry: routed.grant.expiry, present: routed.present
             ) { image, varying in
                 let tags = settings.tags.fields(of: image.record)
                 // A named overlay may have changed, so it is read for each request.
                 if choice.overlayNames.isEmpty, routed.mayPrepare {
-                    prepare(image, varying, tags, nil, request, routed)
+                    prepare(image, varying, tags, settings.freshness?.directives, request, routed)
                 }
                 return tags
             }
@@ -159,32 +160,38 @@ extension Site {
         let types = original.fields.mediaTypes
         let type = record.header?.format.mediaType ?? (types.count == 1 ? types.first : nil) ?? ""
         guard type.hasPrefix("image/"), record.header != nil || type != ImageFormat.svg.mediaType else { return nil }
+        // The body is sent as stored, so a content coding would have to be named.
+        guard original.fields.first("content-encoding") == nil else { return nil }
         let handling = original.handling.fieldValue()
+        let control = DerivedFreshness.cacheControl(
+            of: record.response, isStale: false, now: now(), configuration: caching)
+        let varying = VariantAnswer.varying(
+            original: original.fields, forwarded: rules.forwarded, isNegotiated: variesByAccept)
         var response = ServerResponse(
             status: 200,
             fields: [
                 HeaderField("Content-Type", type), HeaderField("ETag", "\"\(record.digest)\""),
-                HeaderField("Cache-Control", "no-cache"), HeaderField("Accept-Ranges", "bytes"),
+                HeaderField("Cache-Control", control), HeaderField("Accept-Ranges", "bytes"),
                 HeaderField("Cache-Status", handling), HeaderField("X-Content-Type-Options", "nosniff"),
                 OriginalAnswer.sandbox, .date(now()),
-            ] + (variesByAccept ? [HeaderField("Vary", "Accept")] : []),
+            ] + (varying.isEmpty ? [] : [HeaderField("Vary", varying.joined(separator: ", "))]),
             body: original.body, note: handling)
         response.picture = AnswerPicture(record)
         routed.present(
             &response,
             PresentedPicture(
                 format: record.header?.format, mediaType: type, handling: original.age == nil ? .miss : .hit,
-                original: record.response))
+                original: record.response, now: now()))
         return ConditionalAnswer.response(
             response, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }
 }
 
 extension PresentedPicture {
-    init(_ image: ImageResponse) {
+    init(_ image: ImageResponse, now: Double) {
         let isMade = image.outcome == .rendered || image.originalOutcome == .network
         self.init(
             format: image.format, mediaType: image.mediaType, handling: image.isStale ? .stale : isMade ? .miss : .hit,
-            original: image.record.response)
+            original: image.record.response, now: now)
     }
 }

@@ -75,7 +75,7 @@ extension Site {
             var response = VariantAnswer.response(
                 hit, varying: varying, naming: naming, caching: caching, cacheControl: cacheControl, expiry: expiry,
                 now: now)
-            present(&response, PresentedPicture(hit))
+            present(&response, PresentedPicture(hit, now: now))
             return response
         }
     }

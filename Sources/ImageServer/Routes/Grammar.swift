@@ -43,6 +43,8 @@ package struct GrammarContext: Sendable {
     package var signature: Signature
     /// The current time, in Unix seconds.
     package var now: Double
+    /// Whether a secret of the grammar's settings is required. A command of the operator does not need it.
+    package var checksSecret = true
     /// The value of the `Authorization` field.
     package var authorization: String?
     /// The formats that `Accept` names among the grammar's formats, best first.
@@ -101,6 +103,8 @@ package struct PresentedPicture: Sendable {
     package var handling: Handling
     /// The origin's response as stored.
     package var original: StoredResponse
+    /// The time of the response, in Unix seconds.
+    package var now: Double
 }
 
 /// The grammars that a site supports.
@@ -140,7 +144,7 @@ package enum Route: Sendable, Hashable {
     }
 
     /// The grammar, or nil if the route is an operation.
-    var grammar: (any Grammar)? { if case .picture(let grammar) = self { grammar } else { nil } }
+    package var grammar: (any Grammar)? { if case .picture(let grammar) = self { grammar } else { nil } }
 
     var negotiates: Bool { grammar?.negotiates == true }
 

@@ -133,11 +133,12 @@ public struct ImageRequest: Sendable, Hashable {
     public var negotiated: [ImageFormat] = []
     /// The policy for using stored responses. If nil, the default, the pipeline's policy applies.
     public var policy: CachePolicy?
-    /// The minimum time for which a stored picture counts as fresh after its arrival, whatever the origin says. It does
-    /// not apply to responses with `no-store` or `private`. If nil, the default, the rules of HTTP decide.
+    /// The minimum time for which a stored picture counts as fresh after its arrival. It overrides the origin's lifetime
+    /// and `no-cache`, but not `no-store`, `private` or a purge. If nil, the default, the rules of HTTP decide.
     public var minFreshness: Duration?
     /// The time after freshness ends in which a stored picture is used once more while it is validated in the
-    /// background (RFC 5861 §3). If nil, the default, the origin's `stale-while-revalidate` decides.
+    /// background (RFC 5861 §3). It overrides `must-revalidate`, but not `no-store`, `private` or a purge. If nil, the
+    /// default, the origin's `stale-while-revalidate` decides.
     public var staleWhileRevalidate: Duration?
     /// The urgency. Defaults to `normal`.
     public var priority = RequestPriority.normal

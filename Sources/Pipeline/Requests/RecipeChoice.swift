@@ -48,7 +48,7 @@ extension ImageRequest {
     ) -> CacheFinding.Verdict? {
         guard minFreshness != nil || staleWhileRevalidate != nil, mayAssume(stored) else { return nil }
         let fresh = freshness(of: stored, now: now, caching)
-        if fresh > 0 { return .reuse(isStale: false) }
+        if fresh > 0 { return minFreshness == nil ? nil : .reuse(isStale: false) }
         return fresh > -(staleWhileRevalidate?.inSeconds ?? 0) ? .reuseAndValidate : nil
     }
 

@@ -12,8 +12,8 @@ struct URLCommand: ParsableCommand {
             The URL is printed without the server's address. A recipe that the URLs of the system cannot express is an error.
 
             Examples:
-              pipectl url next thumbnail:640x,auto:75 https://example.org/a.jpg --config pipectl.yaml
-              pipectl url imgproxy thumbnail:300x200:fill,webp:80 https://example.org/a.jpg --config pipectl.yaml
+              pipectl url next thumbnail:640x,auto:75 /photos/a.jpg --config pipectl.yaml
+              pipectl url imgproxy thumbnail:300,webp:80 https://example.org/a.jpg
             """)
 
     @Argument(help: "The name of the system in `grammars`.")

@@ -152,7 +152,7 @@ import Variants
         for (value, words) in [
             (#"{"next":{"path":"/"}}"#, "next: path: "), (#"{"nuxt":{"path":"/a"}}"#, "nuxt: unknown system"),
             (#"{"next":{"path":"/a","manifest":"/none.json"}}"#, "next: manifest: /none.json"),
-            (#"{"next":1}"#, "is a number"),
+            (#"{"next":1}"#, "next: expected a map"),
             (#"{"imgproxy":{"path":"/a","keys":[{"key":12,"salt":"00"}]}}"#, "in quotes"),
         ] {
             let error = #expect(throws: SettingErrors.self) { _ = try read(["grammars=" + value]) }

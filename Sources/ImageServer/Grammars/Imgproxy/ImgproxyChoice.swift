@@ -24,10 +24,6 @@ struct ImgproxyChoice: Sendable {
         try checkLimits(header)
         let isAsked = options.format != nil && options.format != header.format
         if options.skippedFormats.contains(header.format), !isAsked { return nil }
-        // An SVG stays a vector, whatever the other options are. An empty recipe passes it on, sanitized.
-        if header.format == .svg, options.format == .svg || options.format == nil && !settings.alwaysRasterizeSvg {
-            return Recipe()
-        }
         let format = try format(header, accepted)
         var steps = try ImgproxySteps(options, header, limit: limit(\.resultDimension, settings.maxResultDimension))
         if watermarkOpacity > 0 { try steps.addWatermark(settings.watermark, opacity: watermarkOpacity) }

@@ -38,7 +38,7 @@ package struct ImgproxyGrammar: MountableGrammar {
     private var isOpen: Bool { members.unsigned == true && members.keys.isEmpty }
 
     package func read(_ target: RequestTarget, _ context: GrammarContext) throws(Problem) -> RoutedRequest {
-        if let secret = members.secret {
+        if let secret = members.secret, context.checksSecret {
             let sent = Array((context.authorization ?? "").utf8)
             guard areEqualInConstantTime(sent, Array("Bearer \(secret)".utf8)) else {
                 throw Problem(.badSignature, "the request needs the `secret` as `Authorization: Bearer …`")
@@ -52,7 +52,8 @@ package struct ImgproxyGrammar: MountableGrammar {
         }
         let signature = context.signature
         let grant =
-            try asked.isSigned ? signature.grant(until: asked.expiry) : signature.grant(ifUnsigned: members.unsigned)
+            try asked.isSigned
+            ? signature.grant(until: asked.expiry) : signature.grant(ifUnsigned: members.unsigned, until: asked.expiry)
         let choice: RecipeChoice
         switch asked.kind {
         case .information: throw Problem(.invalidRecipe, "`info` is not supported here; use /info of the server")
@@ -71,10 +72,14 @@ package struct ImgproxyGrammar: MountableGrammar {
         if asked.source.hasPrefix(ImgproxySettings.localName + ":") {
             routed.resolved = try localFolder?.resolved(asked.source)
         }
+        // A base URL may lead to originals that only signed URLs should reach.
+        guard asked.isSigned || routed.resolved != nil || asked.source.contains("://") else {
+            throw Problem(.invalidSource, "a source without a scheme needs `baseURL`, or a signature")
+        }
         routed.negotiates = asked.negotiates
         routed.mayPrepare = members.secret == nil
         if case .original = asked.kind { routed.rescued = [.notAnImage, .undecodable, .overLimit] }
-        routed.present = { [members] (response, picture) in members.present(&response, picture, asked, now: context.now)
+        routed.present = { [members] (response, picture) in members.present(&response, picture, asked)
         }
         return routed
     }
@@ -122,13 +127,13 @@ extension Problem {
 extension ImgproxySettings {
     /// Gives a successful response the header fields of imgproxy.
     fileprivate func present(
-        _ response: inout ServerResponse, _ picture: PresentedPicture, _ asked: ImgproxyRequest, now: Double
+        _ response: inout ServerResponse, _ picture: PresentedPicture, _ asked: ImgproxyRequest
     ) {
         let isClosed = response["cache-control"].map { $0.contains("no-store") || $0.contains("private") } == true
         if !cacheControlPassthrough, !isClosed,
             let index = response.fields.firstIndex(where: { FieldLines.isSameName($0.name, "cache-control") })
         {
-            let rest = asked.expiry.map { max(0, Int($0 - now)) } ?? .max
+            let rest = asked.expiry.map { max(0, Int($0 - picture.now)) } ?? .max
             response.fields[index].value = "max-age=\(min(ttl, rest)), public"
         }
         let name = PercentText.encoded(asked.fileStem, keeping: "-._~") + "."
@@ -138,7 +143,10 @@ extension ImgproxySettings {
                 SourceFields.disposition(
                     asked.isAttachment ? "attachment" : "inline", path: name,
                     picture.format?.fileExtension ?? String(picture.mediaType.dropFirst("image/".count)))))
-        if let url = try? SourceURL(asked.source), url.userinfo == nil, url.redacted == url.normalized {
+        // A source that only the server knows is not revealed.
+        if baseURL == nil, urlReplacements.isEmpty, let url = try? SourceURL(asked.source), url.userinfo == nil,
+            url.redacted == url.normalized
+        {
             response.fields.append(HeaderField("Link", "<\(url.normalized)>; rel=\"canonical\""))
         }
     }

@@ -55,7 +55,6 @@ extension ImgproxySettings {
             try members.list("urlReplacements", "maps with `pattern` and `replacement`") { value in
                 value.texts(["pattern", "replacement"]).map { Replacement(pattern: $0[0], replacement: $0[1]) }
             } ?? []
-        alwaysRasterizeSvg = try members.flag("alwaysRasterizeSvg") ?? alwaysRasterizeSvg
         secret = try members.text("secret")
         queryInSource = try members.text("queryInSource") ?? queryInSource
     }

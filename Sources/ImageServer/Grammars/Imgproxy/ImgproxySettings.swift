@@ -76,8 +76,6 @@ struct ImgproxySettings: Sendable {
     /// The ASCII character between the parts of an option.
     var argumentsSeparator = ":"
     var urlReplacements: [Replacement] = []
-    /// Whether SVG originals are drawn as pixels even if the URL does not name a format.
-    var alwaysRasterizeSvg = false
     /// The Bearer token that every request must contain, or nil if requests need no token.
     var secret: String?
     /// The text before the query of sources that are not http or https URLs. If empty, these have no query.
