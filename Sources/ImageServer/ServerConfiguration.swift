@@ -34,7 +34,7 @@ public struct ServerConfiguration: Sendable {
     public var formats: [ImageFormat] = Negotiation.preferred(.quick)
     /// The recipes that the site renders. By default, all recipes are rendered.
     public var recipes = RecipeRules()
-    /// The URLs of other systems that the site understands, by the name of the system: `next`. Each value is a map whose
+    /// The URLs of other systems that the site understands, by the name of the system, for example `next` or `iiif`. Each value is a map whose
     /// member `path` is the path at which the URLs begin. `docs/grammars.md` describes the other members. Empty by
     /// default.
     ///

@@ -16,6 +16,8 @@ package struct ServerRequest: Sendable, Hashable {
     package var client: String? { didSet { client = client.map(IPAddress.plain) } }
     /// Whether the request arrived at the operators' address (`server.adminListen`).
     package var isAdministrative = false
+    /// Whether the client used https, according to a trusted proxy or the embedding application.
+    package var isSecure = false
 
     package init(method: String = "GET", target: String, fields: [HeaderField] = []) {
         self.method = method

@@ -19,13 +19,37 @@ extension Site {
         answer.bytes = Array((information.json(source: routed.source, freshness: false) + "\n").utf8)
         answer.mediaType = "application/json"
         answer.digest = sha256Hex(answer.bytes)
+        return description(answer, routed, request, isNegotiated: false, cacheControl: nil, isAtHand: asked.isAtHand)
+    }
+
+    /// Responds with a description of an original in the form of the request's grammar. It may depend on `Accept`.
+    func information(_ routed: RoutedRequest, _ request: ServerRequest) async throws(Problem) -> ServerResponse {
+        let asked = imageRequest(try source(named: routed.source), for: request)
+        var answer: ImageResponse
+        do throws(PipelineError) { answer = try await pipeline.respond(to: asked) } catch { throw Problem(error) }
+        guard let header = answer.record.header else { throw Problem(.notAnImage) }
+        let (text, mediaType) = routed.describe(header)
+        answer.bytes = Array(text.utf8)
+        answer.mediaType = mediaType
+        // Forms that differ only in their media type need different entity tags.
+        answer.digest = sha256Hex(mediaType + text)
+        return description(
+            answer, routed, request, isNegotiated: true, cacheControl: settings.freshness?.directives,
+            isAtHand: asked.isAtHand)
+    }
+
+    private func description(
+        _ image: ImageResponse, _ routed: RoutedRequest, _ request: ServerRequest, isNegotiated: Bool,
+        cacheControl: String?, isAtHand: Bool
+    ) -> ServerResponse {
         let varying = VariantAnswer.varying(
-            original: answer.record.response.fields, forwarded: rules.forwarded, isNegotiated: false)
+            original: image.record.response.fields, forwarded: rules.forwarded, isNegotiated: isNegotiated)
+        var answer = VariantAnswer.response(
+            image, varying: varying, naming: settings.tags.fields(of: image.record), caching: caching,
+            cacheControl: cacheControl, isAtHand: isAtHand, expiry: routed.grant.expiry, now: now())
+        routed.present(&answer, PresentedPicture(image))
         return ConditionalAnswer.response(
-            VariantAnswer.response(
-                answer, varying: varying, naming: settings.tags.fields(of: answer.record), caching: caching,
-                isAtHand: asked.isAtHand, expiry: routed.grant.expiry, now: now()),
-            to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
+            answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }
 
     /// Errors that would recur if the colors of the same picture were computed again.

@@ -91,7 +91,9 @@ public struct Site: Sendable {
         var response = await traced(request, route) {
             await guarded(request) { request in
                 guard route?.isPicture == true else { return await answer(to: request, route, onInterim) }
-                return await pictureAnswer(to: request) { await answer(to: request, route, onInterim) }
+                return await pictureAnswer(to: request, route?.grammar) {
+                    await answer(to: request, route, onInterim)
+                }
             }
         }
         response.route = route
@@ -100,12 +102,15 @@ public struct Site: Sendable {
 
     /// Returns the response with CORS and added fields, or the response to a preflight request.
     func pictureAnswer(
-        to request: ServerRequest, _ answer: () async -> ServerResponse
+        to request: ServerRequest, _ grammar: (any Grammar)? = nil, _ answer: () async -> ServerResponse
     ) async -> ServerResponse {
-        let rule = rules.crossOrigin
-        if let answer = rule.preflight(request, now: now()) { return answer }
+        let rule = crossOrigin(grammar)
+        if let answer = rule.preflight(request, isAny: grammar?.crossOrigin != nil, now: now()) { return answer }
         return rules.fields.applied(to: rule.applied(to: await answer(), origin: request.fields.first("origin")))
     }
+
+    /// The origins whose scripts may read the responses of a grammar.
+    func crossOrigin(_ grammar: (any Grammar)?) -> CrossOriginRule { grammar?.crossOrigin ?? rules.crossOrigin }
 
     private func answer(
         to request: ServerRequest, _ route: Route?, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
@@ -136,7 +141,7 @@ public struct Site: Sendable {
             throw Self.refusal(
                 of: request.method,
                 allowed: routed.answer == .original
-                    ? rules.methods.allowed(isSigned: routed.grant.isSigned) : RoutedRequest.methods)
+                    ? rules.methods.allowed(isSigned: routed.grant.isSigned) : grammar.methods)
         }
         try settings.loop.check(request.fields)
         try rules.referrers.check(request.fields)
@@ -146,10 +151,13 @@ public struct Site: Sendable {
             case .info: return try await info(routed, request)
             case .variant(let recipe): return try await variant(recipe, routed, request)
             case .choice(let choice): return try await picture(choice, routed, request, grammar)
+            case .information: return try await information(routed, request)
+            case .redirect(let location): return redirect(to: location)
             }
         } catch {
             return answer(
-                to: error, request, source: routed.source, variesByAccept: routed.negotiates ?? grammar.negotiates)
+                to: error, request, source: routed.source,
+                variesByAccept: routed.negotiates ?? (grammar.negotiates || routed.answer == .information))
         }
     }
 

@@ -164,7 +164,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
             let method = Self.name(of: head.method)
             let fields = try head.headers.map { (name, value) throws(Problem) in try HeaderField(name, decoded: value) }
             if head.version == .http1_1, !state.isDraining,
-                let hit = setup.site.hit(method: method, target: head.uri, fields: fields, client: client(fields))
+                let hit = setup.site.hit(
+                    method: method, target: head.uri, fields: fields, client: client(fields),
+                    isSecure: isSecure(fields))
             {
                 return send(hit, head, fields)
             }
@@ -197,6 +199,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let handler = NIOLoopBound(self, eventLoop: loop)
         var request = request
         request.client = client(request.fields)
+        request.isSecure = isSecure(request.fields)
         request.isAdministrative = setup.configuration.isAdministrative
         task = Task { [request] in
             let response = await setup.site.respond(to: request) { interim in
@@ -361,5 +364,9 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     private func client(_ fields: [HeaderField]) -> String? {
         setup.configuration.proxies.client(peer: context?.remoteAddress?.ipAddress, fields: fields)
+    }
+
+    private func isSecure(_ fields: [HeaderField]) -> Bool {
+        setup.configuration.proxies.isSecure(peer: context?.remoteAddress?.ipAddress, fields: fields)
     }
 }

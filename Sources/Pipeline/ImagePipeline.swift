@@ -40,7 +40,7 @@ public final class ImagePipeline: Sendable {
     let purger: Purger
     private let follower: FleetFollower?
     let renderer: any Rendering
-    let limits: RenderLimits
+    package let limits: RenderLimits
     /// The named recipes.
     package let presets: RecipePresets
     private let background: BackgroundWork

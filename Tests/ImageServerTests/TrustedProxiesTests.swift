@@ -20,6 +20,24 @@ import Testing
         #expect(try client(("X-Forwarded-For", "192.0.2.1"), peer: "::ffff:10.0.0.1") == "192.0.2.1")
     }
 
+    @Test(arguments: [
+        ([("X-Forwarded-Proto", "https")], "10.0.0.1", true),
+        ([("X-Forwarded-Proto", "https, http")], "10.0.0.1", false),
+        ([("X-Forwarded-Proto", "http, HTTPS")], "10.0.0.1", true),
+        ([("X-Forwarded-Proto", "https")], "192.0.2.9", false),
+        ([("Forwarded", "for=192.0.2.1;proto=https")], "10.0.0.1", true), ([], "10.0.0.1", false),
+        ([("Forwarded", "for=192.0.2.1;proto=http"), ("X-Forwarded-Proto", "https")], "10.0.0.1", false),
+        ([("Forwarded", "for=192.0.2.1"), ("X-Forwarded-Proto", "https")], "10.0.0.1", true),
+        ([("Forwarded", "for=\"x;proto=https")], "10.0.0.1", false), ([("X-Forwarded-Proto", "")], "10.0.0.1", false),
+    ])
+    func `a trusted proxy says whether its client used https`(fields: [(String, String)], peer: String, isSecure: Bool)
+        throws
+    {
+        let proxies = try TrustedProxies(["10.0.0.0/8"])
+        #expect(proxies.isSecure(peer: peer, fields: fields.map { HeaderField($0.0, $0.1) }) == isSecure)
+        #expect(!TrustedProxies.none.isSecure(peer: peer, fields: fields.map { HeaderField($0.0, $0.1) }))
+    }
+
     @Test func `fields of a peer that is not trusted do not count`() throws {
         #expect(try client(("X-Forwarded-For", "1.1.1.1"), peer: "192.0.2.9") == "192.0.2.9")
         #expect(try client(("Forwarded", "for=1.1.1.1"), trusted: []) == "10.0.0.1")

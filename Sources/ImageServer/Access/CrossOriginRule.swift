@@ -62,9 +62,11 @@ package enum CrossOriginRule: Sendable, Hashable {
     }
 
     /// Returns the response to a CORS preflight request, or nil if `request` is not a preflight request.
-    func preflight(_ request: ServerRequest, now: Double) -> ServerResponse? {
-        guard self != .none, request.method == "OPTIONS", request.combined("origin") != nil,
-            request.combined("access-control-request-method") != nil
+    ///
+    /// - Parameter isAny: Whether every OPTIONS request counts as a preflight request.
+    func preflight(_ request: ServerRequest, isAny: Bool = false, now: Double) -> ServerResponse? {
+        guard self != .none, request.method == "OPTIONS",
+            isAny || request.combined("origin") != nil && request.combined("access-control-request-method") != nil
         else { return nil }
         var answer = applied(
             to: ServerResponse(status: 204, fields: [.date(now)]), origin: request.combined("origin"))

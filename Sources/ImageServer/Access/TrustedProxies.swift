@@ -53,6 +53,18 @@ package struct TrustedProxies: Sendable, Hashable {
         return forwarded == listed ? forwarded : peer
     }
 
+    /// Whether the peer of a connection is a trusted proxy whose client used https, according to the last value of
+    /// `Forwarded` or `X-Forwarded-Proto`. A field that the proxy does not maintain may come from the client, so false
+    /// if the two differ.
+    package func isSecure(peer: String?, fields: [HeaderField]) -> Bool {
+        guard trusts(peer: peer.map(IPAddress.plain)) else { return false }
+        let listed = fields.last { FieldLines.isSameName($0.name, "x-forwarded-proto") }
+            .map { $0.value.split(separator: ",").last?.trimmingSpace() ?? "" }
+        let forwarded = Self.elements(fields).map { $0.first.flatMap { Self.parameter("proto", of: $0) } ?? "" }
+        let schemes = [listed, forwarded].compactMap { $0 }.filter { !$0.isEmpty }
+        return !schemes.isEmpty && schemes.allSatisfy { FieldLines.isSameName($0, "https") }
+    }
+
     /// Whether the peer of a connection is a trusted proxy.
     ///
     /// - Parameter peer: The peer's address, or nil if the peer has no address.
@@ -82,22 +94,30 @@ package struct TrustedProxies: Sendable, Hashable {
     }
 
     private static func forwarded(_ fields: [HeaderField]) -> [String?]? {
+        elements(fields)?.map { parameter("for", of: $0).flatMap(address) }
+    }
+
+    /// Returns the elements of `Forwarded`, last one first, or nil if the request has no such field.
+    private static func elements(_ fields: [HeaderField]) -> [String]? {
         let lines = fields.filter { FieldLines.isSameName($0.name, "forwarded") }
         guard !lines.isEmpty else { return nil }
         // If a client leaves a quoted string open, the string would include the entry that the proxy appends.
         guard lines.allSatisfy({ $0.value.utf8.count(where: { $0 == UInt8(ascii: "\"") }).isMultiple(of: 2) }) else {
-            return [nil]
+            return [""]
         }
-        return lines.flatMap { split($0.value, at: ",") }.reversed().map { element in
-            for pair in split(element, at: ";") {
-                let parts = pair.split(separator: "=", maxSplits: 1)
-                guard parts.count == 2, FieldLines.isSameName(parts[0].trimmingSpace(), "for") else { continue }
-                let value = parts[1].trimmingSpace()
-                let isQuoted = value.hasPrefix("\"") && value.hasSuffix("\"") && value.utf8.count > 1
-                return address(isQuoted ? String(value.dropFirst().dropLast()) : value)
-            }
-            return nil
+        return lines.flatMap { split($0.value, at: ",") }.reversed()
+    }
+
+    /// Returns a parameter of an element of `Forwarded`, without quotes.
+    private static func parameter(_ name: String, of element: String) -> String? {
+        for pair in split(element, at: ";") {
+            let parts = pair.split(separator: "=", maxSplits: 1)
+            guard parts.count == 2, FieldLines.isSameName(parts[0].trimmingSpace(), name) else { continue }
+            let value = parts[1].trimmingSpace()
+            let isQuoted = value.hasPrefix("\"") && value.hasSuffix("\"") && value.utf8.count > 1
+            return isQuoted ? String(value.dropFirst().dropLast()) : value
         }
+        return nil
     }
 
     /// Splits a string at separators outside quoted strings.

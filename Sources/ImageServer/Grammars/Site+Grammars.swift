@@ -70,7 +70,15 @@ extension ServerConfiguration {
         var context = GrammarContext(signature: Signature(allowUnsigned: true), now: SystemClock.unix.seconds)
         context.accepted = Negotiation.formats(accept: accept, among: grammar.formats ?? formats)
         context.checksSecret = false
+        context.base = "http://localhost" + mountPoint
+        context.isNamed = isNamed
         return (grammar.name, try grammar.read(target, context))
+    }
+
+    /// Whether a source names one of `baseURLs`, or is relative to `defaultBase`.
+    func isNamed(_ source: String) -> Bool {
+        let name = source.prefix { $0 != ":" && $0 != "/" }
+        return source.dropFirst(name.count).hasPrefix(":") ? baseURLs[String(name)] != nil : defaultBase != nil
     }
 
     /// Returns the reason why a grammar cannot be mounted at a path, or nil if it can.
@@ -101,6 +109,10 @@ extension Site {
     /// Parses the target of a request with a grammar.
     func read(_ request: ServerRequest, _ grammar: any Grammar) throws(Problem) -> RoutedRequest {
         var context = GrammarContext(signature: settings.signature, now: now())
+        context.base = base(host: request.combined("host"), isSecure: request.isSecure)
+        context.accept = request.combined("accept")
+        context.outputEdge = pipeline.limits.outputEdge
+        context.isNamed = settings.isNamed
         if let formats = grammar.formats, !formats.isEmpty {
             context.accepted = Negotiation.formats(accept: request.combined("accept"), among: formats)
         }
@@ -109,10 +121,22 @@ extension Site {
         return try grammar.read(RequestTarget(request.target), context)
     }
 
+    /// Returns the scheme, host and mount point that a client used, or nil if the host is missing or malformed.
+    func base(host: String?, isSecure: Bool) -> String? {
+        guard let host, !host.isEmpty, RequestAdmission.isHost(host) else { return nil }
+        return (isSecure ? "https://" : "http://") + host + settings.mountPoint
+    }
+
+    func redirect(to location: String) -> ServerResponse {
+        ServerResponse(status: 303, fields: [HeaderField("Location", location), .date(now())])
+    }
+
     /// Responds with a picture, with a recipe that depends on the original.
     func picture(
         _ choice: RecipeChoice, _ routed: RoutedRequest, _ request: ServerRequest, _ grammar: any Grammar
     ) async throws(Problem) -> ServerResponse {
+        // A grammar that determines the freshness also writes `Cache-Control`.
+        let cacheControl = routed.freshness == nil ? settings.freshness?.directives : nil
         let source: BaseURLs.Resolved
         if let resolved = routed.resolved { source = resolved } else { source = try self.source(named: routed.source) }
         var asked = imageRequest(source, for: request)
@@ -122,13 +146,13 @@ extension Site {
         asked.staleWhileRevalidate = routed.freshness?.stale
         do throws(Problem) {
             return try await answer(
-                asked, to: request, isNegotiated: negotiates, cacheControl: settings.freshness?.directives,
+                asked, to: request, isNegotiated: negotiates, cacheControl: cacheControl,
                 expiry: routed.grant.expiry, present: routed.present
             ) { image, varying in
                 let tags = settings.tags.fields(of: image.record)
                 // A named overlay may have changed, so it is read for each request.
                 if choice.overlayNames.isEmpty, routed.mayPrepare {
-                    prepare(image, varying, tags, settings.freshness?.directives, request, routed)
+                    prepare(image, varying, tags, cacheControl, request, routed)
                 }
                 return tags
             }
@@ -180,7 +204,8 @@ extension Site {
         routed.present(
             &response,
             PresentedPicture(
-                format: record.header?.format, mediaType: type, handling: original.age == nil ? .miss : .hit,
+                format: record.header?.format, mediaType: type, header: record.header,
+                handling: original.age == nil ? .miss : .hit,
                 original: record.response, now: now()))
         return ConditionalAnswer.response(
             response, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
@@ -191,7 +216,8 @@ extension PresentedPicture {
     init(_ image: ImageResponse, now: Double) {
         let isMade = image.outcome == .rendered || image.originalOutcome == .network
         self.init(
-            format: image.format, mediaType: image.mediaType, handling: image.isStale ? .stale : isMade ? .miss : .hit,
-            original: image.record.response, now: now)
+            format: image.format, mediaType: image.mediaType, header: image.record.header,
+            handling: image.isStale ? .stale : isMade ? .miss : .hit, original: image.record.response,
+            now: now)
     }
 }

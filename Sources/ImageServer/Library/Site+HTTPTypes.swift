@@ -111,6 +111,7 @@ extension ServerRequest {
     init(_ request: HTTPRequest, target: String) throws(Problem) {
         try RequestAdmission.checkLength(of: target)
         self.init(method: request.method.rawValue, target: try RequestAdmission.originForm(target))
+        isSecure = request.scheme == "https"
         if let authority = request.authority { fields.append(HeaderField("Host", authority)) }
         for field in request.headerFields {
             fields.append(try HeaderField(field.name.rawName, decoded: field.value))

@@ -23,6 +23,7 @@ package struct PreparedAnswer: Sendable {
 /// The parts of a request that select a prepared response. Requests with other relevant fields are handled by
 /// `respond(to:onInterim:)`.
 struct HitQuery {
+    private(set) var host: String?
     private(set) var accept: String?
     private(set) var ifNoneMatch: String?
     private(set) var ifModifiedSince: String?
@@ -58,6 +59,7 @@ struct HitQuery {
             case .host:
                 hosts += 1
                 guard RequestAdmission.isHost(field.value) else { return nil }
+                host = field.value
             case .accept:
                 accept = accept.map { $0 + ", " + field.value } ?? field.value
             case .noneMatch:
@@ -101,6 +103,8 @@ final class PreparedAnswers: Sendable {
         var formats: [UInt8]
         /// The origin of the requesting page, if the response's header fields depend on it.
         var origin: String?
+        /// The scheme and host that the client used, if the response's header fields depend on them.
+        var base: String?
     }
 
     /// A response and its serialized headers.

@@ -13,14 +13,16 @@ extension Site {
     ///   - target: Path and query as sent, relative to the mount point.
     ///   - fields: All of the request's header fields, including `Host`.
     ///   - client: The client's address. A server without keys checks it.
+    ///   - isSecure: Whether the client used https, according to a trusted proxy.
     /// - Returns: A response for an HTTP/1.1 connection that stays open.
     package func hit(
-        method: String, target: String, fields: [HeaderField], client: @autoclosure () -> String? = nil
+        method: String, target: String, fields: [HeaderField], client: @autoclosure () -> String? = nil,
+        isSecure: @autoclosure () -> Bool = false
     ) -> PreparedAnswer? {
         guard !settings.signature.servesThisMachine || admitsHit(fields, client()),
             let query = HitQuery(method: method, fields: fields, self)
         else { return nil }
-        let key = key(target, query)
+        let key = key(target, query, isSecure: isSecure())
         guard let entry = prepared.entry(for: key) else { return nil }
         let now = now()
         guard entry.fresh.contains(now) else {
@@ -35,7 +37,8 @@ extension Site {
     func storedHit(_ request: ServerRequest) async -> ServerResponse? {
         let now = now()
         guard let query = HitQuery(method: request.method, fields: request.fields, self),
-            let entry = prepared.entry(for: key(request.target, query)), entry.fresh.contains(now)
+            let entry = prepared.entry(for: key(request.target, query, isSecure: request.isSecure)),
+            entry.fresh.contains(now)
         else { return nil }
         let body: [UInt8]
         var tier = TierName.memory
@@ -53,9 +56,13 @@ extension Site {
 
     /// Returns the key of a request. Recipes that leave the format open depend on the formats in `Accept`, and on no
     /// other part of that field.
-    private func key(_ target: String, _ query: HitQuery) -> PreparedAnswers.Key {
-        var key = PreparedAnswers.Key(target: target, formats: [], origin: rules.crossOrigin.selected(query.origin))
-        if query.accept != nil, let grammar = settings.route(of: RequestTarget(target))?.grammar, grammar.negotiates {
+    private func key(
+        _ target: String, _ query: HitQuery, isSecure: @autoclosure () -> Bool
+    ) -> PreparedAnswers.Key {
+        let grammar = settings.route(of: RequestTarget(target))?.grammar
+        var key = PreparedAnswers.Key(target: target, formats: [], origin: crossOrigin(grammar).selected(query.origin))
+        if grammar?.dependsOnHost == true { key.base = base(host: query.host, isSecure: isSecure()) }
+        if query.accept != nil, let grammar, grammar.negotiates {
             let formats = grammar.formats ?? settings.formats
             key.formats = Negotiation.formats(accept: query.accept, among: formats).map {
                 UInt8(formats.firstIndex(of: $0) ?? 0)
@@ -101,12 +108,12 @@ extension Site {
             let fresh = fresh(answer.record.response, routed),
             let route = settings.route(of: RequestTarget(request.target))
         else { return }
-        let (crossOrigin, added, closing) = (rules.crossOrigin, rules.fields, closing)
+        let (crossOrigin, added, closing) = (crossOrigin(route.grammar), rules.fields, closing)
         prepared.keep(
             PreparedAnswers.Entry(answer, route: route, fresh: fresh, length: length) { now, tier in
                 closing.applied(
                     to: added.applied(to: crossOrigin.applied(to: response(now, tier), origin: query.origin)))
-            }, for: key(request.target, query))
+            }, for: key(request.target, query, isSecure: request.isSecure))
     }
 
     /// Returns the time from now until the stored response must be validated or the signature expires. Returns nil if

@@ -14,6 +14,11 @@ package protocol Grammar: Sendable {
     /// The formats that the `Accept` field of a request may choose, best first. The array is empty if the field has no
     /// effect. Nil, the default, means the formats of the site's `auto` setting.
     var formats: [ImageFormat]? { get }
+    /// The origins whose scripts may read responses. Nil, the default, means the site's `crossOrigin` setting. A grammar
+    /// with its own rule also responds to OPTIONS.
+    var crossOrigin: CrossOriginRule? { get }
+    /// Whether pictures depend on the scheme and the host of the request. By default, they do not.
+    var dependsOnHost: Bool { get }
 
     /// Parses a target without side effects.
     ///
@@ -30,10 +35,15 @@ package protocol Grammar: Sendable {
 extension Grammar {
     package var path: String { "/" + name }
     package var formats: [ImageFormat]? { nil }
+    package var crossOrigin: CrossOriginRule? { nil }
+    package var dependsOnHost: Bool { false }
     package func plainText(of problem: Problem) -> (status: Int, text: String)? { nil }
 
     /// Whether the `Accept` field of a request may determine the format of the response.
     var negotiates: Bool { formats?.isEmpty != true }
+
+    /// The methods that the route supports.
+    var methods: [String] { RoutedRequest.methods + (crossOrigin == nil ? [] : ["OPTIONS"]) }
 }
 
 /// The parts of a request and of the server that a grammar may use in addition to the target.
@@ -51,9 +61,18 @@ package struct GrammarContext: Sendable {
     package var accepted: [ImageFormat] = []
     /// Returns whether the `sources` settings allow a source.
     package var allows: @Sendable (BaseURLs.Resolved) -> Bool = { _ in true }
+    /// Returns whether a source names one of the site's base URLs.
+    package var isNamed: @Sendable (String) -> Bool = { _ in false }
+    /// The scheme, host and mount point that the client used, such as `https://img.example.org/images`. Nil if the
+    /// request has no valid `Host`.
+    package var base: String?
+    /// The `Accept` field, or nil if the request has none.
+    package var accept: String?
+    /// The maximum edge of a result, in pixels.
+    package var outputEdge = RenderLimits().outputEdge
 }
 
-/// A request for a picture, parsed from its target.
+/// A request for a picture or for a description of a picture, parsed from its target.
 package struct RoutedRequest: Sendable {
     package enum ResponseKind: Sendable, Hashable {
         /// A picture rendered with a recipe.
@@ -64,6 +83,10 @@ package struct RoutedRequest: Sendable {
         case original
         /// A description of the source, as JSON.
         case info
+        /// A description of the source in the form that `describe` returns. It may depend on `Accept`.
+        case information
+        /// A 303 with this `Location`.
+        case redirect(String)
     }
 
     package var answer: ResponseKind
@@ -81,6 +104,8 @@ package struct RoutedRequest: Sendable {
     package var negotiates: Bool?
     /// Whether a response from memory may answer the same target again without a call of `read`. Defaults to true.
     package var mayPrepare = true
+    /// Returns the body and the media type of `information`.
+    package var describe: @Sendable (ImageHeader) -> (text: String, mediaType: String) = { _ in ("", "") }
     /// Gives a successful response the header fields that clients of the grammar expect.
     package var present: @Sendable (inout ServerResponse, PresentedPicture) -> Void = { _, _ in }
 
@@ -100,6 +125,8 @@ package struct PresentedPicture: Sendable {
     /// The format, or nil if the original has an unknown format and is sent unchanged.
     package var format: ImageFormat?
     package var mediaType: String
+    /// The header of the original, or nil if the original has an unknown format.
+    package var header: ImageHeader?
     package var handling: Handling
     /// The origin's response as stored.
     package var original: StoredResponse
@@ -114,7 +141,7 @@ package enum Grammars {
     /// The grammars of other systems, which `ServerConfiguration.grammars` mounts.
     static let mountable: [any MountableGrammar.Type] = [
         NextGrammar<NextJS>.self, NextGrammar<Vercel>.self, ImgproxyGrammar.self, ParameterGrammar<Netlify>.self,
-        ParameterGrammar<Astro>.self, ParameterGrammar<IPX>.self,
+        ParameterGrammar<Astro>.self, ParameterGrammar<IPX>.self, IIIFGrammar.self,
     ]
 
     /// Whether a member of a grammar's settings names a file.

@@ -2,13 +2,13 @@
 ///
 /// The limit of six places makes the text form exact. Each parsed value is a whole number of millionths, so formatting
 /// and parsing it again returns the same value.
-enum PlainNumber {
+package enum PlainNumber {
     private static let unit = 1_000_000.0
 
     /// Parses numbers such as `12`, `0.5` or `080`. Returns nil if the text has a different form. Rounds half up to six
     /// places. Returns infinity, which is outside every range, if there are more than nine digits before the decimal
     /// point.
-    static func parse(_ text: some StringProtocol) -> Double? {
+    package static func parse(_ text: some StringProtocol) -> Double? {
         let parts = text.utf8.split(separator: UInt8(ascii: "."), maxSplits: 1, omittingEmptySubsequences: false)
         guard let whole = parts.first, isDigits(whole) else { return nil }
         let significant = whole.drop { $0 == UInt8(ascii: "0") }
@@ -28,14 +28,14 @@ enum PlainNumber {
 
     /// Parses a whole number. Returns nil if the text does not consist of digits, and `Int.max` if there are more than
     /// nine digits.
-    static func parseWhole(_ text: some StringProtocol) -> Int? {
+    package static func parseWhole(_ text: some StringProtocol) -> Int? {
         guard isDigits(text.utf8) else { return nil }
         let significant = text.utf8.drop { $0 == UInt8(ascii: "0") }
         return significant.count <= 9 ? significant.reduce(0) { $0 * 10 + Int($1 - 48) } : .max
     }
 
     /// Returns the shortest plain decimal, such as `80` or `0.5`. The value must be in the range −10⁹…10⁹.
-    static func text(_ value: Double) -> String {
+    package static func text(_ value: Double) -> String {
         guard value >= 0 else { return "-" + text(-value) }
         let millionths = Int((value * unit).rounded())
         let (whole, rest) = millionths.quotientAndRemainder(dividingBy: 1_000_000)

@@ -22,19 +22,6 @@ extension JSONValue {
         case .object: "a map"
         }
     }
-
-    var json: String {
-        switch self {
-        case .null: "null"
-        case .bool(let value): value ? "true" : "false"
-        case .int(let value): String(value)
-        case .double(let value): JSONText.number(value)
-        case .string(let value): JSONText.quoted(value)
-        case .list(let values): "[" + values.map(\.json).joined(separator: ",") + "]"
-        case .object(let members):
-            "{" + members.map { JSONText.quoted($0.name) + ":" + $0.value.json }.joined(separator: ",") + "}"
-        }
-    }
 }
 
 extension JSONParser {
