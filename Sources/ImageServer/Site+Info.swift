@@ -47,7 +47,7 @@ extension Site {
         var answer = VariantAnswer.response(
             image, varying: varying, naming: settings.tags.fields(of: image.record), caching: caching,
             cacheControl: cacheControl, isAtHand: isAtHand, expiry: routed.grant.expiry, now: now())
-        routed.present(&answer, PresentedPicture(image))
+        routed.present(&answer, PresentedPicture(image, now: now()))
         return ConditionalAnswer.response(
             answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())
     }
