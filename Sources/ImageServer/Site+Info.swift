@@ -26,7 +26,7 @@ extension Site {
     func information(_ routed: RoutedRequest, _ request: ServerRequest) async throws(Problem) -> ServerResponse {
         let asked = imageRequest(try source(named: routed.source), for: request)
         var answer: ImageResponse
-        do throws(PipelineError) { answer = try await pipeline.respond(to: asked) } catch { throw Problem(error) }
+        do throws(PipelineError) { answer = try await pipeline.description(of: asked) } catch { throw Problem(error) }
         guard let header = answer.record.header else { throw Problem(.notAnImage) }
         let (text, mediaType) = routed.describe(header)
         answer.bytes = Array(text.utf8)

@@ -171,6 +171,25 @@ public final class ImagePipeline: Sendable {
         }
     }
 
+    /// Returns the response to a request for an original, without its bytes. The body is read only if the header of the
+    /// picture is not known.
+    package func description(of request: ImageRequest) async throws(PipelineError) -> ImageResponse {
+        try await finishing(request.source, abandoned, if: false, request.priority) {
+            () async throws(PipelineError) in
+            var asked = request
+            asked.choice = RecipeChoice("header") { _ in nil }
+            let admitted = try await self.observe.stage(.admit, await self.admit(asked))
+            let finding = try await self.observe.stage(.lookUp, await self.lookUp(admitted))
+            let found = try await self.original(finding, admitted)
+            let original = found.record.header == nil ? try await self.withHeader(found, admitted) : found
+            let header = try self.render.header(of: original, admitted)
+            let variant = Variant(
+                bytes: [], entry: nil, format: header.format, width: header.width, height: header.height,
+                digest: original.record.digest, outcome: original.outcome ?? .original)
+            return ImageResponse(variant, of: original, admitted)
+        }
+    }
+
     /// Returns the origin's response to a request, with any status. The response was stored earlier, or is fetched and
     /// stored now.
     ///

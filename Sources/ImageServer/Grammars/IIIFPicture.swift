@@ -109,7 +109,10 @@ struct IIIFPicture {
     }
 
     /// Returns `share` millionths of a percent of an edge, rounded half up.
-    private static func percent(_ share: Int, of edge: Int) -> Int { (edge * share + 50_000_000) / 100_000_000 }
+    private static func percent(_ share: Int, of edge: Int) -> Int {
+        // The product of the largest edge and the largest share does not fit in an integer.
+        Int((Double(edge) * Double(share) / 100_000_000).rounded())
+    }
 
     /// Returns `length` × `edge` ÷ `other`, rounded half up, at least 1.
     private static func proportional(_ length: Int, _ edge: Int, _ other: Int) -> Int {

@@ -72,7 +72,11 @@ struct IIIFSettings: Sendable {
             }
             let text = String(Substring(matched))
             guard source.count == 2 else { return source.joined() }
-            guard !text.split(separator: "/").contains(where: { $0 == "." || $0 == ".." }) else { return nil }
+            // Splits bytes, because a character can consist of a slash and a combining mark.
+            let segments = text.utf8.split { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }
+            guard !segments.contains(where: { $0.elementsEqual(".".utf8) || $0.elementsEqual("..".utf8) }) else {
+                return nil
+            }
             return source.joined(separator: PercentText.encoded(text, keeping: "-._~/:"))
         }
     }
@@ -82,6 +86,7 @@ struct IIIFSettings: Sendable {
         identifiers.lazy.compactMap { $0.source(of: identifier) }.first
     }
 
+    /// Whether a source is an absolute URL, and does not name a base URL.
     static func isURL(_ text: String) -> Bool {
         ["http://", "https://", "s3://"].contains { text.prefix($0.count).lowercased() == $0 }
     }

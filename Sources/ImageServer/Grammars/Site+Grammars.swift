@@ -77,8 +77,9 @@ extension ServerConfiguration {
 
     /// Whether a source names one of `baseURLs`, or is relative to `defaultBase`.
     func isNamed(_ source: String) -> Bool {
-        let name = source.prefix { $0 != ":" && $0 != "/" }
-        return source.dropFirst(name.count).hasPrefix(":") ? baseURLs[String(name)] != nil : defaultBase != nil
+        let name = source.utf8.prefix { $0 != UInt8(ascii: ":") && $0 != UInt8(ascii: "/") }
+        let isName = source.utf8.dropFirst(name.count).first == UInt8(ascii: ":")
+        return isName ? baseURLs[String(Substring(name))] != nil : defaultBase != nil
     }
 
     /// Returns the reason why a grammar cannot be mounted at a path, or nil if it can.
@@ -187,8 +188,9 @@ extension Site {
         // The body is sent as stored, so a content coding would have to be named.
         guard original.fields.first("content-encoding") == nil else { return nil }
         let handling = original.handling.fieldValue()
-        let control = DerivedFreshness.cacheControl(
+        let derived = DerivedFreshness.cacheControl(
             of: record.response, isStale: false, now: now(), configuration: caching)
+        let control = routed.grant.expiry.map { VariantAnswer.limited(derived, to: $0 - now()) } ?? derived
         let varying = VariantAnswer.varying(
             original: original.fields, forwarded: rules.forwarded, isNegotiated: variesByAccept)
         var response = ServerResponse(
@@ -198,7 +200,8 @@ extension Site {
                 HeaderField("Cache-Control", control), HeaderField("Accept-Ranges", "bytes"),
                 HeaderField("Cache-Status", handling), HeaderField("X-Content-Type-Options", "nosniff"),
                 OriginalAnswer.sandbox, .date(now()),
-            ] + (varying.isEmpty ? [] : [HeaderField("Vary", varying.joined(separator: ", "))]),
+            ] + (varying.isEmpty ? [] : [HeaderField("Vary", varying.joined(separator: ", "))])
+                + settings.tags.fields(of: record),
             body: original.body, note: handling)
         response.picture = AnswerPicture(record)
         routed.present(

@@ -123,9 +123,15 @@ extension ImgproxyGrammar: URLWritingGrammar {
 
     private static func output(_ step: WrittenStep) -> String? {
         var options = step.name == "auto" ? [] : ["f:\(step.name == "jpeg" ? "jpg" : step.name)"]
-        for argument in step.arguments where argument != "keep=copyright" {
+        for argument in step.arguments {
             guard let quality = Int(argument) else { return nil }
             options.append("q:\(quality)")
+        }
+        // imgproxy has default qualities of its own. Without a quality, `webp` and `jxl` may also become lossless.
+        let usual: [Substring: String?] = ["jpeg": "q:80", "avif": "q:70", "webp": nil, "jxl": nil]
+        if step.arguments.isEmpty, let quality = usual[step.name] {
+            guard let quality else { return nil }
+            options.append(quality)
         }
         // An empty option list would not be in the order of the others.
         return options.isEmpty ? "q:0" : options.joined(separator: "/")

@@ -93,6 +93,10 @@ struct ByteReader {
     func text(_ offset: Int, limit: Int) -> String? {
         var bytes: [UInt8] = []
         while bytes.count < limit, let byte = byte(offset + bytes.count), byte != 0 { bytes.append(byte) }
+        // Drops a character that the limit has cut.
+        if bytes.count == limit, let lead = bytes.lastIndex(where: { $0 & 0xC0 != 0x80 }), bytes[lead] >= 0xC0 {
+            bytes.removeSubrange(lead...)
+        }
         // Cameras and editors also write ISO 8859-1 and Windows-1252.
         let text =
             String(validating: bytes, as: UTF8.self)

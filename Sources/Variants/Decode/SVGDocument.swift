@@ -294,7 +294,9 @@ extension SVGDocument {
     }
 
     static func encoded(_ text: String) -> String {
-        text.replacing("&", with: "&amp;").replacing("<", with: "&lt;").replacing("\"", with: "&quot;")
+        // Replaces bytes, because a character can consist of a markup character and a combining mark.
+        let names: [UInt8: String] = [0x26: "&amp;", 0x3C: "&lt;", 0x3E: "&gt;", 0x22: "&quot;"]
+        return String(decoding: text.utf8.flatMap { names[$0].map { Array($0.utf8) } ?? [$0] }, as: UTF8.self)
     }
 
     /// Returns the document with the given ranges replaced. The edits must be in order.

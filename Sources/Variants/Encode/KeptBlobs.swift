@@ -36,6 +36,12 @@ struct KeptBlobs: Sendable, Hashable {
         }
         let iim = iim.map { $0.withUnsafeBytes { IIM(ByteReader($0)) } }
         if keep.contains(.iptc) { kept.iim = iim?.kept(keepsPosition: isPlaced).bytes }
+        // A segment of a JPEG holds less than 64 KiB, and `missing` adds at most 8,000 bytes. Metadata that is longer is
+        // replaced by the credits.
+        if output.format == .jpeg {
+            func fitting(_ bytes: [UInt8]?) -> [UInt8]? { bytes.flatMap { $0.count <= 57_000 ? $0 : nil } }
+            (kept.exif, kept.iim, kept.xmp) = (fitting(kept.exif), fitting(kept.iim), fitting(kept.xmp))
+        }
         guard keep.contains(.copyright) else { return kept }
         let credits = (exif ?? []).withUnsafeBytes { exif in
             KeptCredits(

@@ -37,7 +37,7 @@ struct KeptCredits {
             if let credit { added.append(.init(name: "photoshop:Credit", content: XMPCredits.written(credit))) }
         }
         if format == .gif {
-            add(artist, rights.isEmpty ? [] : [rights.joined(separator: "; ")])
+            add(artist, rights.isEmpty ? [] : [rights.filter { $0 != " " }.joined(separator: "; ")])
         } else if !artist.isEmpty || !rights.isEmpty {
             exif = Self.exif(artist, rights)
         }
@@ -82,7 +82,8 @@ struct KeptCredits {
         var sets: [IIM.DataSet] = []
         var size = 0
         for number in [IIM.copyright, IIM.creator, IIM.credit] {
-            for text in iim.texts(number).map(XMPCredits.cut) where size + text.utf8.count <= iimLimit {
+            for text in iim.texts(number).map(XMPCredits.cut)
+            where !text.isEmpty && size + text.utf8.count <= iimLimit {
                 sets.append((2, number, [UInt8](text.utf8)))
                 size += text.utf8.count + 5
             }
@@ -97,6 +98,7 @@ struct KeptCredits {
         let texts = [(0x013B, artist), (0x8298, rights)].map { tag, texts in
             (tag, texts.map { $0 == " " ? $0 : XMPCredits.cut($0) }.joined(separator: "\0"))
         }
+        guard texts.contains(where: { !$0.1.allSatisfy { $0 == " " || $0 == "\0" } }) else { return nil }
         return ([UInt8]("MM\0*".utf8) + Bytes.bigEndian(8)).withUnsafeBytes { header in
             TIFFHeader(ByteReader(header))?.adding(
                 texts.filter { !$0.1.isEmpty }.map { ($0, 2, [UInt8]($1.utf8) + [0]) })
@@ -142,6 +144,7 @@ extension TIFFHeader {
         func tag(_ entry: [UInt8]) -> Int { Int(entry[order == .big ? 0 : 1]) << 8 | Int(entry[order == .big ? 1 : 0]) }
         entries.sort { tag($0) < tag($1) }
         file.replaceSubrange(4..<8, with: bytes(file.count, 4))
-        return file + bytes(entries.count, 2) + entries.flatMap(\.self) + data
+        file += bytes(entries.count, 2) + entries.flatMap(\.self) + data
+        return file
     }
 }

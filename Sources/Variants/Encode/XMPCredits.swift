@@ -74,7 +74,7 @@ struct XMPCredits {
             }
             let (name, attributes, scope) = resolved(tag, scopes[scopes.count - 1])
             switch name {
-            case "x:xmpmeta", "rdf:RDF", "rdf:Description":
+            case "x:xmpmeta", "x:xapmeta", "rdf:RDF", "rdf:Description":
                 if name == "rdf:Description" {
                     for (name, value) in attributes where Self.isCredit(name) {
                         add(Property(name: name, content: Self.written(value)))
@@ -176,7 +176,7 @@ struct XMPCredits {
                 Self.decoded(String(decoding: attribute.value.utf8.prefix(6 * Self.textLimit), as: UTF8.self))
             )
         }
-        for (name, uri) in attributes where name == "xmlns" || name.hasPrefix("xmlns:") {
+        for (name, uri) in attributes where scope.count < 128 && (name == "xmlns" || name.hasPrefix("xmlns:")) {
             scope[String(name.dropFirst(6))] = uri
         }
         func usual(_ name: String) -> String? {

@@ -126,7 +126,8 @@ extension OutputSpecification {
             guard !kept.contains(.position) || !kept.isDisjoint(with: [.exif, .iptc, .xmp]) else {
                 throw arguments.error("a position is part of EXIF, IPTC or XMP; expected `keep=position+xmp`")
             }
-            keep = kept
+            // The default has no text of its own.
+            keep = kept == .copyright ? nil : kept
         }
     }
 

@@ -154,4 +154,11 @@ import Testing
             #expect(isAllowed || made.canonical.contains("exceeds a maximum in info.json"))
         }
     }
+
+    @Test func `huge percentages of long images are computed without overflow`() {
+        let share = "pct:1000000,0,1,1/max/0/default.png"
+        #expect(Self.made(share, 10_000_000, 1).recipe == "400")
+        #expect(Self.made("pct:0,0,1000000000000,100/max/0/default.png", 8_000, 1).recipe == "png")
+        #expect(Self.made("full/^pct:1000000000000/0/default.png", 10_000_000, 1).recipe == "400")
+    }
 }

@@ -119,10 +119,10 @@ import Testing
 
     @Test func `metadata and profiles are kept as asked`() throws {
         #expect(try ImgproxyTesting.output("kcr:0") == "jpeg:keep=none")
-        #expect(try ImgproxyTesting.output("sm:0") == "jpeg:keep=exif+position+xmp")
+        #expect(try ImgproxyTesting.output("sm:0") == "jpeg:keep=exif+iptc+position+xmp")
         #expect(try ImgproxyTesting.output("sm:0/f:gif") == "gif:keep=position+xmp")
-        #expect(try ImgproxyTesting.output("sm:0/f:tiff") == "tiff:keep=position+xmp")
-        #expect(try ImgproxyTesting.output("") { $0.stripMetadata = false } == "jpeg:keep=exif+position+xmp")
+        #expect(try ImgproxyTesting.output("sm:0/f:tiff") == "tiff:keep=iptc+position+xmp")
+        #expect(try ImgproxyTesting.output("") { $0.stripMetadata = false } == "jpeg:keep=exif+iptc+position+xmp")
         #expect(try ImgproxyTesting.steps("scp:0") == "profile:keep")
         #expect(try ImgproxyTesting.steps("scp:0/f:gif") == "")
         #expect(

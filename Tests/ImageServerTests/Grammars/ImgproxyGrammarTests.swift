@@ -130,6 +130,62 @@ import Variants
         }
     }
 
+    /// Supabase Storage sends pre-signed URLs of its object store, and repeats requests after a 429 or a 500.
+    @Test func `a pre-signed URL on a private host reaches the object store unchanged, and overload is a 429`()
+        async throws
+    {
+        try await Self.with { bench in
+            let signed = "/bucket/a%20b.jpg?X-Amz-Date=20261129T000000Z&X-Amz-Signature=ab%2Fcd%3D&x-id=GetObject"
+            let source = PercentText.encoded(bench.origin.url(signed), keeping: "")
+            let target = "/imgproxy/public/height:20/width:20/resizing_type:fill/plain/\(source)"
+            let response = await bench.ask(target, [HeaderField("Accept", "image/webp,*/*")])
+            #expect(response.status == 200 && bench.origin.requests.map(\.target) == [signed])
+            // The signature of the object store reaches neither other clients nor the log.
+            #expect(response["link"] == nil)
+            let shown = RequestLog.shown(target, response.route)
+            #expect(shown.contains("/bucket/a%20b.jpg") && !shown.contains("ab%2Fcd"), "\(shown)")
+            let busy = Problem(.overloaded).response(of: response.route?.grammar, now: 0)
+            #expect(
+                busy.status == 429 && busy["retry-after"] == "1" && busy["content-type"] == "text/plain; charset=utf-8")
+        }
+    }
+
+    @Test func `an unsigned URL that expires is no hit afterwards, and its age counts down`() async throws {
+        try await Self.with { bench in
+            let expiry = Int(SystemClock.unix.seconds) + 60
+            let target = "/imgproxy/_/w:20/exp:\(expiry)/plain/" + bench.origin.url("/a.jpg")
+            #expect(await bench.ask(target).status == 200)
+            func age() -> Int? {
+                bench.hit(target).flatMap { hit in
+                    let head = String(decoding: hit.head, as: UTF8.self)
+                    return head.firstRange(of: "max-age=").flatMap {
+                        Int(head[$0.upperBound...].prefix { $0.isNumber })
+                    }
+                }
+            }
+            let first = try #require(age())
+            bench.advance(20)
+            #expect(try #require(age()) <= first - 19)
+            bench.advance(41)
+            #expect(bench.hit(target) == nil)
+            #expect(await bench.ask(target).status == 404)
+        }
+    }
+
+    @Test func `a base URL of the server needs a signature`() async throws {
+        let scratch = ScratchFolder()
+        scratch.write(HitTests.Bench.sample("night-tiny.jpg"), to: "in/a.jpg")
+        try await HitTests.with { site, _ in
+            site.baseURLs = ["photos": "file://" + scratch("in")]
+            site.grammars["imgproxy"] = ["path": "/imgproxy", "unsigned": true]
+        } _: { bench in
+            for source in ["photos:a.jpg", "photos:/a.jpg", "photos:a.jpg%3F:%2F%2F", "photos:%2F%2Fa.jpg"] {
+                let response = await bench.ask("/imgproxy/_/w:20/plain/" + source)
+                #expect(response.status == 404 && Self.text(response).hasPrefix("Invalid source URL"), "\(source)")
+            }
+        }
+    }
+
     @Test func `local sources are files in the folder`() async throws {
         let scratch = ScratchFolder()
         scratch.write(HitTests.Bench.sample("night-tiny.jpg"), to: "in/a b.jpg")

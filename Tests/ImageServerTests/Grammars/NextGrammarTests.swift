@@ -81,6 +81,7 @@ import Variants
                 ("url=//a.example/b&w=64&q=75", "\"url\" parameter cannot be a protocol-relative URL (//)"),
                 ("url=%2F_next%2Fimage%3Furl%3Da&w=64&q=75", "\"url\" parameter cannot be recursive"),
                 ("url=/a/%255Fnext/image/b&w=64&q=75", "\"url\" parameter cannot be recursive"),
+                ("url=%2F_next%2Fimage%3F%CC%81x&w=64&q=75", "\"url\" parameter cannot be recursive"),
                 ("url=/a.jpg&w=64&q=75", "\"url\" parameter is not allowed"),
                 ("url=a.jpg&w=64&q=75", "\"url\" parameter is invalid"),
                 ("url=ftp://a.example/b&w=64&q=75", "\"url\" parameter is invalid"),
@@ -141,6 +142,34 @@ import Variants
                 #expect(Array(response.body) == HitTests.Bench.sample(name) && response["x-nextjs-cache"] == "MISS")
                 #expect(response["content-disposition"]?.hasPrefix("attachment; filename=") == true)
             }
+        }
+    }
+
+    @Test func `an image that cannot be rendered is sent as it is, unless its body is coded`() async throws {
+        let origin = try LoopbackOrigin { request in
+            let coding = request.path == "/coded" ? "gzip" : "identity"
+            return .response(
+                200,
+                ["Content-Type": "image/x\"icns", "Cache-Control": "max-age=20000", "Content-Encoding": coding],
+                body: Array("icns\u{0}\u{0}".utf8))
+        }
+        defer { origin.stop() }
+        try await Self.with { bench in
+            let response = await bench.ask(Self.target(origin.url("/a.icns")))
+            #expect(response.status == 400, "a coding, even if it changes nothing")
+            #expect(await bench.ask(Self.target(origin.url("/coded"))).status == 400)
+        }
+        let plain = try LoopbackOrigin { _ in
+            .response(
+                200, ["Content-Type": "image/x\"icns", "Cache-Control": "max-age=20000"], body: Array("icns".utf8))
+        }
+        defer { plain.stop() }
+        try await Self.with { bench in
+            let response = await bench.ask(Self.target(plain.url("/logo.icns")))
+            #expect(response.status == 200 && Array(response.body) == Array("icns".utf8))
+            #expect(
+                response["cache-control"] == "public, max-age=20000, must-revalidate" && response["vary"] == "Accept")
+            #expect(response["content-disposition"] == "attachment; filename=\"logo.xicns\"")
         }
     }
 

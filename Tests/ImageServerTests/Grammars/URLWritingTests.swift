@@ -43,7 +43,7 @@ import Testing
                 pick("", "crop:\(w + 900)x\(h + 900)+7+\(h)"), "thumbnail:\(size)\(mode)", pick("", "blur:2.5"),
                 pick("", "sharpen:1.5"),
                 pick("", "pixelate:8"), pick("", "background:a0b1c2"), pick("", "extend:1:2:3:4"),
-                pick("jpeg:70", "webp:50", "avif:60", "png", "jxl:40"),
+                pick("jpeg", "avif", "jpeg:70", "webp:50", "avif:60", "png", "jxl:40"),
             ].filter { !$0.isEmpty }
             let recipe = try Recipe(steps.joined(separator: ","))
             let target = try grammar.target(recipe, source: "https://a.example/b c%20d?e=\u{E9}@f.jpg", expiry: nil)
@@ -67,7 +67,7 @@ import Testing
         ("next", "thumbnail:300x200", "thumbnail:300x200"), ("next", "thumbnail:64x,webp", "webp"),
         ("next", "circle", "circle"),
         ("next", "auto", "need `thumbnail:WIDTHx`"), ("imgproxy", "circle", "circle"),
-        ("imgproxy", "webp:lossless", "webp:lossless"),
+        ("imgproxy", "webp:lossless", "webp:lossless"), ("imgproxy", "webp", "webp"),
         ("imgproxy", "blur:2,thumbnail:30", "order"), ("imgproxy", "thumbnail:30x30:pad", "pad"),
         ("imgproxy", "thumbnail:3,thumbnail:4", "order"),
         ("imgproxy", "thumbnail:30x30:stretch", "stretch"),

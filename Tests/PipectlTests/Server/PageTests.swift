@@ -89,6 +89,52 @@ extension CommandTests {
             _ = await server.stop()
         }
 
+        /// `Tests/Page/next_test.py` has the checks.
+        @Test(
+            .enabled(
+                if: access("/usr/bin/chromium", X_OK) == 0 && access(python, X_OK) == 0,
+                "needs Debian's chromium and playwright (scripts/install-dependencies chromium)"))
+        func `a page with the pictures of Next js works without a change`() async throws {
+            let folder = ScratchFolder()
+            let picture = try #require(ScratchFolder.bytes(at: Samples.original("dunes-2mp.jpg")))
+            folder.write(picture, to: "app/photos/dunes 2mp.jpg")
+            let origin = try FolderOrigin(folder: folder("app"), maxAge: 60)
+            defer { origin.stop() }
+            // A manifest as builds of Next.js 15 write it: globs have become regular expressions.
+            let manifest = folder.write(
+                #"""
+                {"version": 1, "images": {"deviceSizes": [640, 750, 828, 1080, 1200, 1920, 2048, 3840],
+                "imageSizes": [16, 32, 48, 64, 96, 128, 256, 384], "path": "/_next/image", "loader": "default", "domains": [],
+                "minimumCacheTTL": 60, "formats": ["image/avif", "image/webp"], "qualities": [75],
+                "dangerouslyAllowSVG": false, "contentDispositionType": "attachment",
+                "localPatterns": [{"pathname":
+                "^(?:\\/photos(?:\\/(?!\\.{1,2}(?:\\/|$))(?:(?:(?!(?:^|\\/)\\.{1,2}(?:\\/|$)).)*?)|$))$", "search": ""}],
+                "remotePatterns": [], "unoptimized": false}}
+                """#, to: "images-manifest.json")
+            let grammar =
+                #"grammars={"next":{"path":"/_next/image","unsigned":true,"baseURL":"\#(origin.url(""))","manifest":"\#(manifest)"}}"#
+            let server = try await RunningServer.start([grammar])
+            let checks = try HelperProgram([
+                "timeout", "--kill-after=5", "600", Self.python, Self.repository + "/Tests/Page/next_test.py",
+                "http://127.0.0.1:\(server.port)",
+            ])
+            let status = await checks.end()
+            #expect(status == 0, "\(checks.text)")
+            #expect(checks.text.split(separator: "\n").last == "done")
+            #expect(Set(origin.requests.map(\.target)) == ["/photos/dunes%202mp.jpg"])
+            // The manifest lists neither this folder nor this width.
+            for (query, text) in [
+                ("url=%2Fsecret%2Fa.jpg&w=640&q=75", "not allowed"),
+                ("url=%2Fphotos%2Fa.jpg&w=641&q=75", "not allowed"),
+                ("url=%2Fphotos%2F%252e%252e%2Fsecret%2Fa.jpg&w=640&q=75", "not allowed"),
+                ("url=https%3A%2F%2Fother.example%2Fa.jpg&w=640&q=75", "not allowed"),
+            ] {
+                let refused = try await server.ask("/_next/image?" + query)
+                #expect(refused.status == 400 && refused.text.contains(text), "\(query)")
+            }
+            _ = await server.stop()
+        }
+
         /// `Tests/Page/gallery_test.py` has the checks.
         @Test(
             .enabled(

@@ -27,7 +27,7 @@ import Testing
             "<d:creator><r:Bag><r:li>A &amp; B</r:li><r:li/></r:Bag></d:creator>",
             "<dc:creator><rdf:Bag><rdf:li>A &amp; B</rdf:li></rdf:Bag></dc:creator>"
         ),
-        ("<d:rights>&#169; &#xc4;<!-- no --><![CDATA[<b>]]></d:rights>", "<dc:rights>© Ä&lt;b></dc:rights>"),
+        ("<d:rights>&#169; &#xc4;<!-- no --><![CDATA[<b>]]></d:rights>", "<dc:rights>© Ä&lt;b&gt;</dc:rights>"),
         ("<creator xmlns='http://purl.org/dc/elements/1.1/'>Ann</creator>", "<dc:creator>Ann</dc:creator>"),
         (
             "<c:license r:resource=\"https://a.example/?a&amp;b\"/>",
@@ -53,6 +53,8 @@ import Testing
             "<d:rights><r:Alt><r:li xml:lang='de' e:x='1'>Ja</r:li></r:Alt></d:rights>",
             "<dc:rights><rdf:Alt><rdf:li xml:lang=\"de\">Ja</rdf:li></rdf:Alt></dc:rights>"
         ),
+        // A markup character and the next scalar can be one character.
+        ("<d:rights>a&lt;&#x200D;b&amp;&#x301;</d:rights>", "<dc:rights>a&lt;\u{200D}b&amp;\u{301}</dc:rights>"),
     ]) func `every form of XMP is read`(body: String, expected: String) {
         let packet = Self.packet(body)
         #expect(Self.read(packet) == expected)
@@ -115,6 +117,17 @@ import Testing
                 }
             }
         }
+    }
+
+    @Test func `blank texts are no credits, and a cut text stays UTF-8`() throws {
+        let blank = CameraText.block(artist: "\t\n", copyright: " ").withUnsafeBytes { exif in
+            KeptCredits(TIFFHeader(ByteReader(exif)), iim: IIM([(2, 80, [0x20, 0x09])]), xmp: [], for: .jpeg)
+        }
+        #expect(blank.exif == nil && blank.iim?.isEmpty != false && blank.xmp == nil)
+        // 4,096 bytes end within the last character.
+        let long = Array("x".utf8) + Array(String(repeating: "Ä", count: 3000).utf8)
+        let text = long.withUnsafeBytes { ByteReader($0).text(0, limit: 4096) }
+        #expect(text == "x" + String(repeating: "Ä", count: 2047))
     }
 
     @Test func `the copyright of an editor stays`() {

@@ -46,4 +46,33 @@ import Testing
         #expect(try await StepFixture.failure(wide, "trim") { $0.limits.outputEdge = 50 } == nil)
         #expect(try await StepFixture.failure(wide, "flip:h") { $0.limits.outputEdge = 50 } == .overLimit)
     }
+
+    @Test func `a named color is the border, together with fully transparent pixels`() async throws {
+        // The corner is transparent, and the rest of the border is green.
+        let picture = StepFixture.picture(20, 16) { x, y in
+            if (5...12).contains(x), (3...8).contains(y) { return [0, 0, 255, 255] }
+            return x == 0 ? [9, 9, 9, 0] : [0, 255, 0, 255]
+        }
+        let result = try await StepFixture.render(picture, "trim:colour=00ff00")
+        #expect(result == StepFixture.picture(8, 6) { _, _ in [0, 0, 255, 255] })
+        // Without the color, the transparent column alone is border.
+        #expect(try await StepFixture.render(picture, "trim").width == 19)
+        // A color that the border does not have.
+        #expect(try await StepFixture.render(framed([9, 9, 9], [200, 0, 0]), "trim:colour=ffffff").width == 20)
+    }
+
+    @Test(arguments: [("h", 10, 6), ("v", 8, 10), ("hv", 10, 10)])
+    func `equal sides lose the smaller amount`(directions: String, width: Int, height: Int) async throws {
+        // 5 and 7 columns, 3 and 7 rows are border: equal sides lose 5 columns and 3 rows.
+        let result = try await StepFixture.render(framed([9, 9, 9], [200, 0, 0]), "trim:equal=\(directions)")
+        #expect(result.width == width && result.height == height)
+        #expect(result[0, 0][0] == 200)
+    }
+
+    @Test func `arguments have one spelling, and wrong ones are named`() throws {
+        #expect(try Recipe("trim:10:equal=hv:colour=FFF").description == "trim:colour=ffffff:equal=hv")
+        for text in ["trim:equal=x", "trim:colour=ffffff00", "trim:color=fff", "trim:equal=h:equal=v", "trim:colour="] {
+            #expect(throws: RecipeError.self) { try Recipe(text) }
+        }
+    }
 }

@@ -104,7 +104,9 @@ struct ImgproxyChoice: Sendable {
         }
         var kept: [String] = []
         if !options.stripMetadata {
-            kept = ([.gif, .tiff].contains(format) ? [] : ["exif"]) + ["position", "xmp"]
+            kept =
+                ([.gif, .tiff].contains(format) ? [] : ["exif"]) + ([.jpeg, .tiff].contains(format) ? ["iptc"] : [])
+            kept += ["position", "xmp"]
         } else if !options.keepCopyright {
             kept = ["none"]
         }

@@ -73,7 +73,7 @@ package struct ImgproxyGrammar: MountableGrammar {
             routed.resolved = try localFolder?.resolved(asked.source)
         }
         // A base URL may lead to originals that only signed URLs should reach.
-        guard asked.isSigned || routed.resolved != nil || asked.source.contains("://") else {
+        guard asked.isSigned || routed.resolved != nil || IIIFSettings.isURL(asked.source) else {
             throw Problem(.invalidSource, "a source without a scheme needs `baseURL`, or a signature")
         }
         routed.negotiates = asked.negotiates
