@@ -216,7 +216,7 @@ import Testing
         var blobs = KeptBlobs()
         blobs.xmp = Array(Self.credits.utf8)
         for (original, words) in [
-            (jpeg, output == "gif" ? ["<rdf:li>Eve &lt;e@x></rdf:li>", "(c) Eve &amp; Co"] : []),
+            (jpeg, output == "gif" ? ["<rdf:li>Eve &lt;e@x&gt;</rdf:li>", "(c) Eve &amp; Co"] : []),
             (
                 blobs.inserted(intoJPEG: jpeg),
                 [
