@@ -2,13 +2,6 @@ import PipelineSupport
 import Variants
 
 /// The settings of the imgproxy grammar. `ImgproxyReader` checks them.
-///
-/// ```swift
-/// var settings = ImgproxySettings()
-/// settings.keys = [.init(key: "746573742d6b6579", salt: "746573742d73616c74")]
-/// settings.presets = ["card": "resize:fill:300:200"]
-/// let reader = try ImgproxyReader(settings)
-/// ```
 struct ImgproxySettings: Sendable {
     /// A key and a salt in hexadecimal digits (`IMGPROXY_KEY`, `IMGPROXY_SALT`).
     struct KeyPair: Sendable, Hashable {
