@@ -34,16 +34,16 @@ public struct ServerConfiguration: Sendable {
     public var formats: [ImageFormat] = Negotiation.preferred(.quick)
     /// The recipes that the site renders. By default, all recipes are rendered.
     public var recipes = RecipeRules()
-    /// The URLs of other systems that the site understands, by the name of the system, for example `next` or `iiif`. Each value is a map whose
-    /// member `path` is the path at which the URLs begin. `docs/grammars.md` describes the other members. Empty by
-    /// default.
+    /// The URLs of other systems that the site understands, by the name of the system, for example `next` or `iiif`.
+    /// Each value is a map. Its member `path` is the path of the URLs, and `docs/grammars.md` describes the other
+    /// members. Empty by default.
     ///
     /// ```swift
     /// var configuration = ServerConfiguration()
     /// configuration.grammars["next"] = ["path": "/_next/image", "unsigned": true, "widths": [640, 1080]]
     /// ```
     public var grammars: [String: GrammarValue] = [:]
-    /// The grammars of the picture routes. `Site.init` adds those in `grammars`.
+    /// The grammars of the picture routes. `Site.init` adds the members of `grammars`.
     package var pictureRoutes: [any Grammar] = Grammars.own
     /// The enabled routes. If nil, the default, all routes are enabled. However, if `recipes` restricts what clients
     /// can render, only `variant` is enabled, because originals would bypass the restriction.

@@ -109,7 +109,7 @@ public struct Site: Sendable {
         return rules.fields.applied(to: rule.applied(to: await answer(), origin: request.fields.first("origin")))
     }
 
-    /// The origins whose scripts may read the responses of a grammar.
+    /// Returns the rule that decides which pages may read the responses of a grammar.
     func crossOrigin(_ grammar: (any Grammar)?) -> CrossOriginRule { grammar?.crossOrigin ?? rules.crossOrigin }
 
     private func answer(

@@ -39,7 +39,7 @@ package struct Signature: Sendable {
         fileprivate init(isSigned: Bool, expiry: Double?) { (self.isSigned, self.expiry) = (isSigned, expiry) }
     }
 
-    /// Returns the permission for a target without a signature, at the path of a grammar whose URLs have none.
+    /// Returns the permission for a target of a grammar without signatures.
     ///
     /// - Parameters:
     ///   - isAllowed: The `unsigned` member of the grammar's settings. If nil, `allowUnsigned` decides.

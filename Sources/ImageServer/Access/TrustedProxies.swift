@@ -53,9 +53,9 @@ package struct TrustedProxies: Sendable, Hashable {
         return forwarded == listed ? forwarded : peer
     }
 
-    /// Whether the peer of a connection is a trusted proxy whose client used https, according to the last value of
-    /// `Forwarded` or `X-Forwarded-Proto`. A field that the proxy does not maintain may come from the client, so false
-    /// if the two differ.
+    /// Whether a trusted proxy reports that its client used https, in the last value of `Forwarded` or
+    /// `X-Forwarded-Proto`. Returns false if the two differ, because a field that the proxy does not maintain may come
+    /// from the client.
     package func isSecure(peer: String?, fields: [HeaderField]) -> Bool {
         guard trusts(peer: peer.map(IPAddress.plain)) else { return false }
         let listed = fields.last { FieldLines.isSameName($0.name, "x-forwarded-proto") }

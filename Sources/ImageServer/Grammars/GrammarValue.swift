@@ -52,7 +52,7 @@ package struct GrammarMembers {
         (self.members, self.place) = (members, place)
     }
 
-    /// Returns an error whose message already names the member.
+    /// Adds the name of the map to an error that already names the member.
     func fault(_ error: InvalidSetting) -> InvalidSetting { InvalidSetting("\(place): \(error.message)") }
 
     package func fault(_ name: String, _ problem: String) -> InvalidSetting {
@@ -93,7 +93,7 @@ package struct GrammarMembers {
         }
     }
 
-    /// Returns a list whose elements `read` accepts.
+    /// Returns a list. `read` converts its elements, and returns nil for an invalid one.
     mutating func list<Element>(
         _ name: String, _ expected: String, _ read: (JSONValue) -> Element?
     ) throws(InvalidSetting) -> [Element]? {

@@ -40,7 +40,9 @@ struct NextPattern: Sendable {
         }
     }
 
-    /// Whether the pattern covers a path, with the query including `?`, or an empty string if there is no query.
+    /// Whether the pattern covers a path.
+    ///
+    /// - Parameter query: The query, beginning with `?`. Empty if the URL has no query.
     func matches(path given: String, search query: String) -> Bool {
         search.map { $0 == query } ?? true && path.map { $0.matches(given) } ?? true
     }

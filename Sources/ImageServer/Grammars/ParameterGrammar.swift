@@ -3,7 +3,7 @@ import PipelineFetching
 package import PipelineSupport
 package import Variants
 
-/// A system whose URLs consist of a source, a size and a few options.
+/// A system with URLs that name a source, a size and a few options.
 package protocol ParameterSystem: Sendable {
     /// The name of the system.
     static var name: String { get }
@@ -91,7 +91,7 @@ package struct PictureParameters: Sendable, Hashable {
     }
 }
 
-/// A grammar for a system whose URLs consist of a source, a size and a few options.
+/// Parses the URLs of a `ParameterSystem`.
 package struct ParameterGrammar<System: ParameterSystem>: MountableGrammar {
     package static var systemName: String { System.name }
     package let path: String

@@ -4,7 +4,7 @@ import PipelineFetching
 package import PipelineSupport
 import Variants
 
-/// A grammar that understands the URLs of another system. Its settings determine where it is mounted.
+/// A grammar that understands the URLs of another system. Its settings contain the path of these URLs.
 package protocol MountableGrammar: Grammar {
     /// The name of the system, which is the key in `ServerConfiguration.grammars`.
     static var systemName: String { get }
@@ -185,7 +185,7 @@ extension Site {
         let types = original.fields.mediaTypes
         let type = record.header?.format.mediaType ?? (types.count == 1 ? types.first : nil) ?? ""
         guard type.hasPrefix("image/"), record.header != nil || type != ImageFormat.svg.mediaType else { return nil }
-        // The body is sent as stored, so a content coding would have to be named.
+        // The stored body still has its content coding, which the response does not declare.
         guard original.fields.first("content-encoding") == nil else { return nil }
         let handling = original.handling.fieldValue()
         let derived = DerivedFreshness.cacheControl(

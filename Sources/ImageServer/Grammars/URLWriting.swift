@@ -59,7 +59,7 @@ extension ImgproxyGrammar: URLWritingGrammar {
     package func target(_ recipe: Recipe, source: String, expiry: Int?) throws(InvalidSetting) -> String {
         var options: [(place: Int, text: String)] = []
         for step in WrittenStep.all(in: recipe) {
-            guard let option = try Self.option(step) else { throw step.cannotBeExpressed(by: Self.systemName) }
+            guard let option = Self.option(step) else { throw step.cannotBeExpressed(by: Self.systemName) }
             // imgproxy applies options in its own order.
             guard option.place > options.last?.place ?? 0 else {
                 throw InvalidSetting(
@@ -72,11 +72,11 @@ extension ImgproxyGrammar: URLWritingGrammar {
         return "\(path)/\(signature(of: rest))/\(rest)"
     }
 
-    /// Returns the option for a step and its place in imgproxy's order, or nil if there is none.
-    private static func option(_ step: WrittenStep) throws(InvalidSetting) -> (place: Int, text: String)? {
+    /// Returns the option for a step and its place in imgproxy's order. Returns nil if imgproxy has no such option.
+    private static func option(_ step: WrittenStep) -> (place: Int, text: String)? {
         let arguments = step.arguments
         switch step.name {
-        case "trim" where arguments.count <= 1: return (1, "t:\(arguments.first ?? "10")")
+        case "trim" where arguments.allSatisfy { Int($0) != nil }: return (1, "t:\(arguments.first ?? "10")")
         case "crop": return crop(step).map { (2, $0) }
         case "thumbnail": return thumbnail(step).map { (3, $0) }
         case "blur" where arguments.count == 1: return (4, "bl:\(arguments[0])")
@@ -93,7 +93,6 @@ extension ImgproxyGrammar: URLWritingGrammar {
         guard step.arguments.count == 1 else { return nil }
         let numbers = step.arguments[0].split { $0 == "x" || $0 == "+" }
         guard numbers.count == 4 else { return nil }
-        // An offset of 0 is the default, and below 1 it would be a fraction.
         return "c:\(numbers[0]):\(numbers[1]):nowe:\(numbers[2]):\(numbers[3])"
     }
 
@@ -127,13 +126,13 @@ extension ImgproxyGrammar: URLWritingGrammar {
             guard let quality = Int(argument) else { return nil }
             options.append("q:\(quality)")
         }
-        // imgproxy has default qualities of its own. Without a quality, `webp` and `jxl` may also become lossless.
+        // The default qualities of imgproxy differ. Without a quality, `webp` and `jxl` may also become lossless.
         let usual: [Substring: String?] = ["jpeg": "q:80", "avif": "q:70", "webp": nil, "jxl": nil]
         if step.arguments.isEmpty, let quality = usual[step.name] {
             guard let quality else { return nil }
             options.append(quality)
         }
-        // An empty option list would not be in the order of the others.
+        // The default quality stands for an output without options.
         return options.isEmpty ? "q:0" : options.joined(separator: "/")
     }
 }

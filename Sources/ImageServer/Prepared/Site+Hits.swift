@@ -124,7 +124,7 @@ extension Site {
         var asked = ImageRequest(.bytes([], name: ""))
         asked.minFreshness = routed.freshness?.least
         guard
-            asked.minFreshness != nil
+            asked.minFreshness != nil && asked.mayAssumeFreshness(of: stored)
                 || Reuse.decision(stored: stored, now: now, policy: .protocol, configuration: caching) == .fresh
         else { return nil }
         let end = min(now + asked.freshness(of: stored, now: now, caching), routed.grant.expiry ?? .infinity)

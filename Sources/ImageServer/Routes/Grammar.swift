@@ -14,7 +14,7 @@ package protocol Grammar: Sendable {
     /// The formats that the `Accept` field of a request may choose, best first. The array is empty if the field has no
     /// effect. Nil, the default, means the formats of the site's `auto` setting.
     var formats: [ImageFormat]? { get }
-    /// The origins whose scripts may read responses. Nil, the default, means the site's `crossOrigin` setting. A grammar
+    /// The pages that may read responses with scripts. Nil, the default, means the site's `crossOrigin` setting. A grammar
     /// with its own rule also responds to OPTIONS.
     var crossOrigin: CrossOriginRule? { get }
     /// Whether pictures depend on the scheme and the host of the request. By default, they do not.
@@ -94,7 +94,7 @@ package struct RoutedRequest: Sendable {
     package var source: String
     /// The permission that the signature check granted.
     package var grant: Signature.Grant
-    /// The resolved source, if the grammar has base URLs of its own. If nil, `source` is resolved.
+    /// The resolved source, if the grammar has its own base URLs. If nil, `source` is resolved.
     package var resolved: BaseURLs.Resolved?
     /// The minimum freshness of stored originals, and how long they may be used afterwards while they are validated.
     package var freshness: (least: Duration, stale: Duration)?

@@ -46,7 +46,7 @@ extension ImageRequest {
     func verdict(
         on stored: StoredResponse, now: Double, _ caching: CachingConfiguration
     ) -> CacheFinding.Verdict? {
-        guard minFreshness != nil || staleWhileRevalidate != nil, mayAssume(stored) else { return nil }
+        guard minFreshness != nil || staleWhileRevalidate != nil, mayAssumeFreshness(of: stored) else { return nil }
         let fresh = freshness(of: stored, now: now, caching)
         if fresh > 0 { return minFreshness == nil ? nil : .reuse(isStale: false) }
         return fresh > -(staleWhileRevalidate?.inSeconds ?? 0) ? .reuseAndValidate : nil
@@ -55,11 +55,12 @@ extension ImageRequest {
     /// Returns the remaining freshness of a stored response in seconds, at least what is left of `minFreshness`.
     package func freshness(of stored: StoredResponse, now: Double, _ caching: CachingConfiguration) -> Double {
         let remaining = Freshness.remaining(of: stored, now: now, configuration: caching)
-        guard let minFreshness, mayAssume(stored) else { return remaining }
+        guard let minFreshness, mayAssumeFreshness(of: stored) else { return remaining }
         return max(remaining, minFreshness.inSeconds - (now - stored.responseTime))
     }
 
-    private func mayAssume(_ stored: StoredResponse) -> Bool {
+    /// Whether `minFreshness` and `staleWhileRevalidate` apply to a stored response.
+    package func mayAssumeFreshness(of stored: StoredResponse) -> Bool {
         let control = CacheControl(fields: stored.fields)
         return stored.isOK && !stored.isSoftPurged && !stored.isInDoubt && !control.has("no-store")
             && !control.has("private")

@@ -126,7 +126,7 @@ extension OutputSpecification {
             guard !kept.contains(.position) || !kept.isDisjoint(with: [.exif, .iptc, .xmp]) else {
                 throw arguments.error("a position is part of EXIF, IPTC or XMP; expected `keep=position+xmp`")
             }
-            // The default has no text of its own.
+            // The default is not written.
             keep = kept == .copyright ? nil : kept
         }
     }

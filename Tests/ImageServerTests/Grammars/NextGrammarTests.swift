@@ -209,6 +209,20 @@ import Variants
         }
     }
 
+    @Test func `minimumCacheTTL does not keep a private response that must be validated`() async throws {
+        try await HitTests.with { site, pipeline in
+            site.grammars["next"] = Self.value([:])
+            pipeline.caching.isPrivate = true
+        } _: { bench in
+            bench.answer.fields.withLock { $0 = [("Cache-Control", "private, no-cache, max-age=600")] }
+            let target = Self.target(bench.origin.url("/a.jpg"))
+            for count in 1...2 {
+                #expect(await bench.ask(target).status == 200)
+                #expect(bench.hit(target) == nil && bench.origin.requests.count == count)
+            }
+        }
+    }
+
     @Test func `without unsigned, a server with keys refuses the URLs`() async throws {
         let key = try SigningKey(id: "k", hex: String(repeating: "0a", count: 16))
         try await HitTests.with { site, _ in

@@ -6,7 +6,7 @@ import Variants
 @testable import ImageServer
 @testable import Pipeline
 
-/// The URLs of Netlify, Astro and IPX (Nuxt Image), and those of Vercel.
+/// The URLs of Netlify, Astro, IPX (Nuxt Image) and Vercel.
 @Suite struct ParameterGrammarTests {
     /// The header of a picture with 600 × 400 pixels.
     private static let header = ImageHeader(format: .jpeg, encodedWidth: 600, encodedHeight: 400)

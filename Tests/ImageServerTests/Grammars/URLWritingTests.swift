@@ -68,6 +68,7 @@ import Testing
         ("next", "circle", "circle"),
         ("next", "auto", "need `thumbnail:WIDTHx`"), ("imgproxy", "circle", "circle"),
         ("imgproxy", "webp:lossless", "webp:lossless"), ("imgproxy", "webp", "webp"),
+        ("imgproxy", "trim:colour=ffffff,webp:80", "trim:colour"),
         ("imgproxy", "blur:2,thumbnail:30", "order"), ("imgproxy", "thumbnail:30x30:pad", "pad"),
         ("imgproxy", "thumbnail:3,thumbnail:4", "order"),
         ("imgproxy", "thumbnail:30x30:stretch", "stretch"),
