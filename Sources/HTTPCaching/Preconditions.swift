@@ -62,8 +62,8 @@ package enum Preconditions {
 
     /// The fields that describe a body. A 304 or 416 has none.
     static let representationFields: Set<String> = [
-        "content-type", "content-encoding", "content-language", "content-length", "content-range", "content-md5",
-        "content-digest", "repr-digest", "digest", "accept-ranges",
+        "content-type", "content-disposition", "content-encoding", "content-language", "content-length",
+        "content-range", "content-md5", "content-digest", "repr-digest", "digest", "accept-ranges",
     ]
 
     private static func isAny(_ value: String) -> Bool { FieldLines.trimmed(value) == "*" }

@@ -6,7 +6,7 @@ extension Site {
     /// Responds to `/info` with a description of an original as JSON. The response has the freshness of the original
     /// and an entity tag for the JSON.
     func info(_ routed: RoutedRequest, _ request: ServerRequest) async throws(Problem) -> ServerResponse {
-        let asked = imageRequest(try source(named: routed.source), for: request)
+        let asked = imageRequest(try source(of: routed), for: request)
         let information: SourceInformation
         do throws(PipelineError) {
             information = try await pipeline.information(for: asked)
@@ -16,7 +16,8 @@ extension Site {
             throw Problem(error)
         }
         var answer = information.response
-        answer.bytes = Array((information.json(source: routed.source, freshness: false) + "\n").utf8)
+        let json = information.json(source: routed.source, freshness: false)
+        answer.bytes = Array((routed.translate(information, json) + "\n").utf8)
         answer.mediaType = "application/json"
         answer.digest = sha256Hex(answer.bytes)
         return description(answer, routed, request, isNegotiated: false, cacheControl: nil, isAtHand: asked.isAtHand)

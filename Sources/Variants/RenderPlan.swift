@@ -129,8 +129,9 @@ extension RenderJob {
         ) throws(RenderError) {
             if value > limit { throw .overLimit(message(), name, limit) }
         }
-        try limits.checkFormat(header.format)
         try check(original.count, limits.bytes, "bytes", "the original has \(original.count) bytes")
+        if isVector { return try checkVectorSteps() }
+        try limits.checkFormat(header.format)
         let frames = frameCount
         let (area, overflow) = header.encodedWidth.multipliedReportingOverflow(by: header.encodedHeight)
         let (pixels, overflowOfAll) = area.multipliedReportingOverflow(by: frames)
@@ -160,6 +161,7 @@ extension RenderJob {
     /// Throws if a step cannot be applied to a picture of this size or exceeds `outputEdge`. Checks only sizes that the
     /// header determines.
     package func checkSizes() throws(RenderError) {
+        if isVector { return }
         var size = RenderPlan(alone: self).size
         for case let step as any ResizingOperation in recipe.steps {
             guard let result = try step.resultSize(of: size) else { return }

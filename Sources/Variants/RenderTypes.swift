@@ -206,6 +206,8 @@ public struct RenderLimits: Sendable, Hashable {
     public var profileBytes = 4 << 20
     /// The formats of originals, masks and overlays that are decoded. Defaults to `ImageFormat.decodedByDefault`.
     public var formats = Set(ImageFormat.decodedByDefault)
+    /// How SVG originals are handled. Defaults to `pass`.
+    public var svg = SVGHandling.pass
     /// Whether to render the available part of a JPEG or PNG with missing pixels, such as a truncated upload. Such a
     /// variant is marked as damaged and never stored. Damaged masks and overlays are always rejected. Defaults to
     /// false, in which case a damaged original is undecodable.
@@ -301,7 +303,8 @@ public struct RenderJob: Sendable {
     ) {
         self.init(
             original: EncodedBytes(original), header: header, recipe: recipe,
-            output: recipe.resolvedOutput(for: header, negotiated: negotiated), quality: quality, limits: limits,
+            output: recipe.resolvedOutput(for: header, negotiated: negotiated, svg: limits.svg), quality: quality,
+            limits: limits,
             masks: masks)
     }
 

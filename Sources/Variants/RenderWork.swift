@@ -18,6 +18,9 @@ struct RenderWork: Sendable, Hashable {
     /// The average number of encodes for a `max=` option (docs/benchmarks.md).
     private static let budgetAttempts = 2.5
 
+    /// The CPU time of sanitizing an SVG.
+    private static let vectorNanosecondsPerByte = 60.0
+
     init(decode: Double, rest: Double, kind: Int) {
         self.decode = decode
         self.rest = rest
@@ -25,6 +28,11 @@ struct RenderWork: Sendable, Hashable {
     }
 
     init(_ job: RenderJob, _ kind: WorkerRequest.Kind = .variant) {
+        if job.isVector {
+            self.init(
+                decode: Double(job.original.count) * Self.vectorNanosecondsPerByte / 1e6, rest: Self.least, kind: 0)
+            return
+        }
         let plan = RenderPlan(alone: job)
         let frames = Double(job.frameCount)
         func pixels(_ size: PixelSize) -> Double { Double(size.width) * Double(size.height) * frames }

@@ -69,7 +69,7 @@ public final class InProcessRenderer: Rendering {
 
     /// Applies the steps of the job's recipe and returns the decoded pixels for display. Ignores the recipe's output.
     public func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer {
-        try await core.pixels(of: try checked(job))
+        try await core.pixels(of: try checked(job.inPixels))
     }
 
     /// Returns the job if its header is within the limits. Restricts the job to the formats of this process, because
@@ -96,13 +96,13 @@ public final class InProcessRenderer: Rendering {
 /// One render on the current thread. The memory of `original` must stay valid until the render ends.
 struct Render {
     let job: RenderJob
-    private var original: UnsafeRawBufferPointer
+    private(set) var original: UnsafeRawBufferPointer
     /// Whether the original has missing pixels and the available part is rendered.
     private var isDamaged = false
     let context: RenderContext
     private let pictures: SharedPictures
-    private let started = SystemClock.monotonic.seconds
-    private let startedCPU = SystemClock.threadCPU.seconds
+    let started = SystemClock.monotonic.seconds
+    let startedCPU = SystemClock.threadCPU.seconds
 
     init(_ job: RenderJob, _ original: UnsafeRawBufferPointer, _ control: RenderControl, _ pictures: SharedPictures) {
         self.job = job
@@ -116,7 +116,8 @@ struct Render {
     }
 
     func variant() throws(RenderError) -> RenderedVariant {
-        try repairing { render throws(RenderError) in try render.variantOfBytes() }
+        if job.isVector { return try vector() }
+        return try repairing { render throws(RenderError) in try render.variantOfBytes() }
     }
 
     func pixels() throws(RenderError) -> PixelBuffer {

@@ -31,6 +31,8 @@ import Variants
         final class OriginContent: Sendable {
             let fields = Mutex<[(String, String)]>([("Cache-Control", "max-age=60")])
             let picture = Mutex("night-tiny.jpg")
+            /// The body, in place of the picture.
+            let body = Mutex<[UInt8]?>(nil)
         }
         init(_ change: (inout ServerConfiguration, inout PipelineConfiguration) -> Void = { _, _ in }) throws {
             let (clock, answer) = (Clock(), OriginContent())
@@ -39,7 +41,7 @@ import Variants
                 var fields = answer.fields.withLock { $0 }
                 fields.append(("Content-Type", "image/jpeg"))
                 return Self.reply(
-                    fields, Self.sample(answer.picture.withLock { $0 }), Int(clock.now))
+                    fields, answer.body.withLock { $0 } ?? Self.sample(answer.picture.withLock { $0 }), Int(clock.now))
             }
             var configuration = PipelineConfiguration()
             configuration.cacheFolder = scratch("cache")

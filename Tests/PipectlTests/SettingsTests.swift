@@ -114,7 +114,7 @@ import Variants
         (patient.pixels, patient.bytes) = (500_000_000, 1_000_000_000)
         #expect(try Settings().configuration().pipeline.rendering.limits == patient)
         // The first two are spans, which settings have in seconds; the others are no limits, and have settings of other names.
-        let others = ["timeout", "encodeTimeout", "formats", "acceptsDamaged"]
+        let others = ["timeout", "encodeTimeout", "formats", "acceptsDamaged", "svg"]
         #expect(
             Mirror(reflecting: limits).children.compactMap(\.label).sorted() == (names.dropLast(2) + others).sorted())
     }
@@ -275,7 +275,8 @@ import Variants
         "remote.s3": #"{"bucket":"cache","prefix":"one","region":"eu"}"#,
         "fleet.redis": "redis://redis.test:6379", "queue": "redis://redis.test:6379",
         "queueKey": "0123456789abcdef",
-        "fetch.breaker": "false", "hosts": #"{"https://a.test:443":null}"#, "decoders": "png", "listen": "[::1]:1",
+        "fetch.breaker": "false", "hosts": #"{"https://a.test:443":null}"#, "decoders": "png", "svg": "refuse",
+        "listen": "[::1]:1",
         "auto": "avif", "recipes.allow": "circle", "forwardFields": "accept", "forwardMethods": "POST",
         "adminToken": "0123456789abcdef", "server.adminListen": "[::1]:2", "grammars": #"{"a":{"path":"/b"}}"#,
         "server.cors": "https://a.test",

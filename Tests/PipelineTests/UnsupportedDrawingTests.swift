@@ -21,6 +21,7 @@ struct UnsupportedDrawingTests {
         try await withPipeline {
             $0.rendering.renderer = InProcessRenderer(maxConcurrentRenders: 1, formats: Set(ImageFormat.decodable))
             $0.rendering.limits.formats.insert(.svg)
+            $0.rendering.limits.svg = .raster
             $0.logger = Logger(label: "test") { _ in log }
         } handler: {
             Self.drawing($0.path)

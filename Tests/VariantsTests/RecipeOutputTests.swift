@@ -18,7 +18,9 @@ import Testing
         ("original", .tiff, true, .png),
         ("original", .heif, false, .jpeg),
         ("original", .jxl, false, .jpeg),
-        ("original", .svg, true, .png),
+        ("original", .svg, true, .svg),
+        ("circle", .svg, true, .svg),
+        ("circle,webp", .svg, true, .webp),
         ("circle", .jpeg, false, .png),
         ("rounded-mask:4,original", .jpeg, false, .png),
         ("mask:a", .gif, false, .png),
@@ -46,6 +48,14 @@ import Testing
         text: String, format: ImageFormat, alpha: Bool, expected: ImageFormat
     ) throws {
         #expect(try Recipe(text).resolvedOutput(for: Self.header(format, alpha: alpha)).format == expected)
+    }
+
+    @Test func `an SVG is drawn as pixels if the handling says so`() throws {
+        let header = Self.header(.svg, alpha: true)
+        for handling in [SVGHandling.raster, .refuse] {
+            #expect(try Recipe("original").resolvedOutput(for: header, svg: handling).format == .png)
+            #expect(try Recipe("auto").resolvedOutput(for: header, negotiated: [.webp], svg: handling).format == .webp)
+        }
     }
 
     @Test func `auto, and no output at all, take the negotiated format, original and explicit ones do not`() throws {

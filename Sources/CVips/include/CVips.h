@@ -212,6 +212,34 @@ typedef int64_t (*CVipsWriter)(void *target, const void *bytes, int64_t count, v
 /// the target with `g_object_unref`.
 VipsTargetCustom *_Nullable cvips_target(CVipsWriter write, void *_Nullable user);
 
+/// The functions of libxml2's text reader that Variants calls. They work in a process that has not loaded libvips.
+#define CXML_FUNCTIONS(X) \
+    X(CXMLReader *_Nullable, xmlReaderForMemory, (const char *bytes, int count, const char *_Nullable url, \
+                                                  const char *_Nullable encoding, int options)) \
+    X(void, xmlFreeTextReader, (CXMLReader *reader)) \
+    X(int, xmlTextReaderRead, (CXMLReader *reader)) \
+    X(int, xmlTextReaderNodeType, (CXMLReader *reader)) \
+    X(int, xmlTextReaderIsEmptyElement, (CXMLReader *reader)) \
+    X(const unsigned char *_Nullable, xmlTextReaderConstLocalName, (CXMLReader *reader)) \
+    X(const unsigned char *_Nullable, xmlTextReaderConstNamespaceUri, (CXMLReader *reader)) \
+    X(const unsigned char *_Nullable, xmlTextReaderConstValue, (CXMLReader *reader)) \
+    X(int, xmlTextReaderMoveToNextAttribute, (CXMLReader *reader)) \
+    X(int, xmlTextReaderMoveToElement, (CXMLReader *reader)) \
+    X(int, xmlTextReaderGetParserLineNumber, (CXMLReader *reader))
+
+typedef struct _xmlTextReader CXMLReader;
+typedef struct CXMLTable {
+#define CXML_FIELD(result, name, parameters) result(*_Nonnull name) parameters;
+    CXML_FUNCTIONS(CXML_FIELD)
+#undef CXML_FIELD
+} CXMLTable;
+
+/// The table. Its functions may be called only after `cxml_load` has returned 1.
+extern CXMLTable cxml __attribute__((swift_attr("nonisolated(unsafe)")));
+
+/// Loads libxml2. Call this once per process. Returns 0 if the library is missing or lacks a function.
+int cxml_load(void);
+
 /// Frees the memory that libvips keeps for the calling thread. Has no effect before libvips is loaded.
 void cvips_leave_thread(void);
 

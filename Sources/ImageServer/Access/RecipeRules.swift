@@ -114,13 +114,16 @@ public struct RecipeRules: Sendable {
                 }
             }
         }
-        guard !sizes.isEmpty, allowed == nil else { return recipe }
-        return try SizeSteps(sizes, isStrict: refusesOtherSizes).admitted(recipe)
+        guard allowed == nil, let sizeSteps else { return recipe }
+        return try sizeSteps.admitted(recipe)
     }
+
+    /// The sizes that replace those of clients, or nil if every size is allowed.
+    var sizeSteps: SizeSteps? { sizes.isEmpty ? nil : SizeSteps(sizes, isStrict: refusesOtherSizes) }
 }
 
 /// Rounds thumbnail sizes according to `RecipeRules.sizes`.
-struct SizeSteps {
+package struct SizeSteps: Sendable {
     /// Edge lengths in pixels, ascending.
     private let edges: [Int]
     private let isStrict: Bool
@@ -160,15 +163,18 @@ struct SizeSteps {
     /// - Throws: a `Problem` with status 400 that names the size, if the size is not allowed and other sizes are
     ///   refused.
     func admitted(_ recipe: Recipe) throws(Problem) -> Recipe {
-        try recipe.mappingThumbnails { size throws(Problem) in
-            let step = step(for: size)
-            guard !isStrict || step == size else {
-                throw Problem(
-                    .invalidRecipe,
-                    "`thumbnail`: the size \(size) is not allowed on this server (`sizes.strict`); the next allowed size is \(step)"
-                )
-            }
-            return step
+        try recipe.mappingThumbnails { size throws(Problem) in try admitted(size, "`thumbnail`: ") }
+    }
+
+    /// Returns an allowed size instead of `size`.
+    func admitted(_ size: ThumbnailSize, _ step: String = "") throws(Problem) -> ThumbnailSize {
+        let allowed = self.step(for: size)
+        guard !isStrict || allowed == size else {
+            throw Problem(
+                .invalidRecipe,
+                "\(step)the size \(size) is not allowed on this server (`sizes.strict`); the next allowed size is \(allowed)"
+            )
         }
+        return allowed
     }
 }

@@ -12,6 +12,10 @@ enum OriginalAnswer {
     /// Prevents a document that is opened directly from running scripts or loading resources.
     static let sandbox = HeaderField("Content-Security-Policy", "default-src 'none'; sandbox")
 
+    /// Does the same for a sanitized SVG, whose style sheets browsers apply.
+    static let vectorSandbox = HeaderField(
+        "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
+
     /// Returns the status, header fields and body as stored.
     ///
     /// `Content-Length` is added when the response is framed. `Age` replaces the stored field if the response comes

@@ -58,7 +58,7 @@ enum VariantAnswer {
         fields += [
             HeaderField("X-Content-Type-Options", "nosniff"),
             // A file that is also valid HTML must not act as a document when it is opened directly.
-            OriginalAnswer.sandbox, .date(now),
+            image.format == .svg ? OriginalAnswer.vectorSandbox : OriginalAnswer.sandbox, .date(now),
         ]
         var answer = ServerResponse(status: 200, fields: fields, body: image.bytes, note: handling)
         answer.picture = AnswerPicture(image)

@@ -48,6 +48,8 @@ package struct PictureParameters: Sendable, Hashable {
     var format: ImageFormat?
     /// Whether `Accept` may choose the format if `format` is nil.
     var negotiates = true
+    /// Whether an SVG is sent as SVG if `format` is nil.
+    var keepsVectors = true
     var quality: Int?
     /// Steps before and after resizing.
     var before: [String] = []
@@ -57,6 +59,10 @@ package struct PictureParameters: Sendable, Hashable {
     ///
     /// - Parameter accepted: The formats that the client accepts, best first.
     func recipe(for header: ImageHeader, _ accepted: [ImageFormat]) throws(PipelineError) -> Recipe {
+        if format == .svg {
+            throw PipelineError(
+                .invalidRecipe, "the format `svg` is possible only for an SVG, which the server passes on")
+        }
         let steps = before + resizing(header) + after + [output(accepted)]
         do throws(RecipeError) { return try Recipe(steps.joined(separator: ",")) } catch {
             throw PipelineError(.invalidRecipe, error.description)
@@ -113,9 +119,17 @@ package struct ParameterGrammar<System: ParameterSystem>: MountableGrammar {
 
     package func read(_ target: RequestTarget, _ context: GrammarContext) throws(Problem) -> RoutedRequest {
         let grant = try context.signature.grant(ifUnsigned: unsigned)
-        let asked = try parameters(target)
-        let choice = RecipeChoice("\(System.name) \(asked) \(context.accepted)") {
-            [accepted = context.accepted] (header) throws(PipelineError) in try asked.recipe(for: header, accepted)
+        var asked = try parameters(target)
+        if asked.width != nil || asked.height != nil, let sizes = context.sizes {
+            let size = try sizes.admitted(ThumbnailSize(width: asked.width, height: asked.height))
+            (asked.width, asked.height) = (size.width, size.height)
+        }
+        let choice = RecipeChoice(
+            "\(System.name) \(asked) \(context.accepted)",
+            keepsVectors: asked.format == .svg || asked.format == nil && asked.keepsVectors
+        ) {
+            [asked, accepted = context.accepted] (header) throws(PipelineError) in
+            try asked.recipe(for: header, accepted)
         }
         var routed = RoutedRequest(answer: .choice(choice), source: asked.source, grant: grant)
         routed.resolved = try source(asked.source)

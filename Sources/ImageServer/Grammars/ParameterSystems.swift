@@ -38,7 +38,7 @@ package enum Astro: ParameterSystem {
         if fit == nil, asked.width != nil { asked.height = nil }
         asked.fit = fit ?? .inside
         asked.gravity = try query.word("position", Gravities.named)
-        asked.format = try query.word("f", ImageFormat.outputs) ?? .webp
+        asked.format = try query.word("f", ImageFormat.outputs.merging(["svg": .svg]) { $1 }) ?? .webp
         let levels = ["low": 25, "mid": 50, "high": 80, "max": 100]
         if let level = query["q"].first.flatMap({ levels[$0] }) {
             asked.quality = level
@@ -111,7 +111,7 @@ package enum IPX: ParameterSystem {
             (asked.width, asked.height) = (edge(String(edges[0])), edge(String(edges[1])))
         case "f", "format":
             asked.format = ImageFormat.outputs[value]
-            asked.negotiates = value == "auto"
+            (asked.negotiates, asked.keepsVectors) = (value == "auto", false)
             return asked.format != nil || asked.negotiates
         case "q", "quality":
             asked.quality = Int(value)

@@ -71,6 +71,7 @@ extension ServerConfiguration {
         context.accepted = Negotiation.formats(accept: accept, among: grammar.formats ?? formats)
         context.checksSecret = false
         context.base = "http://localhost" + mountPoint
+        context.sizes = recipes.sizeSteps
         context.isNamed = isNamed
         return (grammar.name, try grammar.read(target, context))
     }
@@ -113,6 +114,7 @@ extension Site {
         context.base = base(host: request.combined("host"), isSecure: request.isSecure)
         context.accept = request.combined("accept")
         context.outputEdge = pipeline.limits.outputEdge
+        context.sizes = settings.recipes.sizeSteps
         context.isNamed = settings.isNamed
         if let formats = grammar.formats, !formats.isEmpty {
             context.accepted = Negotiation.formats(accept: request.combined("accept"), among: formats)
@@ -128,6 +130,12 @@ extension Site {
         return (isSecure ? "https://" : "http://") + host + settings.mountPoint
     }
 
+    /// Returns the source of a request.
+    func source(of routed: RoutedRequest) throws(Problem) -> BaseURLs.Resolved {
+        if let resolved = routed.resolved { return resolved }
+        return try source(named: routed.source)
+    }
+
     func redirect(to location: String) -> ServerResponse {
         ServerResponse(status: 303, fields: [HeaderField("Location", location), .date(now())])
     }
@@ -138,8 +146,7 @@ extension Site {
     ) async throws(Problem) -> ServerResponse {
         // A grammar that determines the freshness also writes `Cache-Control`.
         let cacheControl = routed.freshness == nil ? settings.freshness?.directives : nil
-        let source: BaseURLs.Resolved
-        if let resolved = routed.resolved { source = resolved } else { source = try self.source(named: routed.source) }
+        let source = try source(of: routed)
         var asked = imageRequest(source, for: request)
         asked.choice = choice
         let negotiates = routed.negotiates ?? grammar.negotiates

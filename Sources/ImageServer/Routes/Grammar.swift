@@ -70,6 +70,8 @@ package struct GrammarContext: Sendable {
     package var accept: String?
     /// The maximum edge of a result, in pixels.
     package var outputEdge = RenderLimits().outputEdge
+    /// The sizes that replace the sizes in URLs without a list of their own, or nil if every size is allowed.
+    package var sizes: SizeSteps?
 }
 
 /// A request for a picture or for a description of a picture, parsed from its target.
@@ -106,6 +108,8 @@ package struct RoutedRequest: Sendable {
     package var mayPrepare = true
     /// Returns the body and the media type of `information`.
     package var describe: @Sendable (ImageHeader) -> (text: String, mediaType: String) = { _ in ("", "") }
+    /// Returns the JSON of `info` with the names of another system, given the JSON with ours.
+    package var translate: @Sendable (SourceInformation, String) -> String = { $1 }
     /// Gives a successful response the header fields that clients of the grammar expect.
     package var present: @Sendable (inout ServerResponse, PresentedPicture) -> Void = { _, _ in }
 

@@ -37,7 +37,7 @@ extension ImagePipeline {
     }
 
     private func check(_ header: ImageHeader, _ count: Int, _ admitted: AdmittedRequest) throws(PipelineError) {
-        guard let recipe = try admitted.recipe(for: header) else { return }
+        guard let recipe = try admitted.recipe(for: header, limits.svg) else { return }
         do throws(RenderError) { try check(header, count, recipe, admitted) } catch {
             throw PipelineError(error, source: admitted.displayName)
         }
@@ -47,14 +47,15 @@ extension ImagePipeline {
         _ header: ImageHeader, _ count: Int, _ recipe: Recipe, _ admitted: AdmittedRequest
     ) throws(RenderError) {
         let libraries = render.libraries.known
-        let output = recipe.resolvedOutput(for: header, negotiated: admitted.request.negotiated, with: libraries)
+        let output = recipe.resolvedOutput(
+            for: header, negotiated: admitted.request.negotiated, with: libraries, svg: limits.svg)
         let job = RenderJob(
             original: EncodedBytes(count: count, read: { nil }), header: header, recipe: recipe, output: output,
             limits: limits)
         try job.checkLimits(memory: (renderer as? WorkerPool)?.memory)
         try job.checkSizes()
         try (renderer as? InProcessRenderer)?.checkFormat(header.format)
-        try libraries.checkWrites(output.format)
+        if !job.isVector { try libraries.checkWrites(output.format) }
     }
 }
 

@@ -8,15 +8,20 @@ package struct RecipeChoice: Sendable, Hashable {
     package var text: String
     /// The names of the overlays that the recipe may use.
     package var overlayNames: [String]
+    /// Whether an SVG is sent as SVG in its own size, unless the configuration draws or refuses SVG.
+    package var keepsVectors: Bool
+    /// The maximum size of the original in bytes, in addition to the configuration's limit. Nil means none.
+    package var byteLimit: Int?
     /// Returns the recipe for an original with this header. Returns nil if the response is the original itself. Throws
     /// `invalidRecipe` if the choice makes no sense for the original.
     package var settle: @Sendable (ImageHeader) throws(PipelineError) -> Recipe?
 
     package init(
-        _ text: String, overlayNames: [String] = [],
+        _ text: String, overlayNames: [String] = [], keepsVectors: Bool = false, byteLimit: Int? = nil,
         settle: @escaping @Sendable (ImageHeader) throws(PipelineError) -> Recipe?
     ) {
-        (self.text, self.overlayNames, self.settle) = (text, overlayNames, settle)
+        (self.text, self.overlayNames, self.keepsVectors) = (text, overlayNames, keepsVectors)
+        (self.byteLimit, self.settle) = (byteLimit, settle)
     }
 
     package static func == (left: Self, right: Self) -> Bool { left.text == right.text }
@@ -25,8 +30,9 @@ package struct RecipeChoice: Sendable, Hashable {
 
 extension AdmittedRequest {
     /// Returns the recipe for an original with this header, or nil if the response is the original itself.
-    func recipe(for header: ImageHeader) throws(PipelineError) -> Recipe? {
+    func recipe(for header: ImageHeader, _ svg: SVGHandling) throws(PipelineError) -> Recipe? {
         guard let choice = self.request.choice else { return self.request.recipe }
+        if choice.keepsVectors, header.format == .svg, svg == .pass { return Recipe().original() }
         return try choice.settle(header)
     }
 }
@@ -35,8 +41,14 @@ extension RenderStage {
     /// Returns the recipe for an original, or nil if the response is the original itself. A choice requires the header
     /// of the original.
     func recipe(of original: Original, _ admitted: AdmittedRequest) throws(PipelineError) -> Recipe? {
-        guard admitted.isForVariant, admitted.request.choice != nil else { return admitted.request.recipe }
-        return try admitted.recipe(for: header(of: original, admitted))
+        guard admitted.isForVariant, let choice = admitted.request.choice else { return admitted.request.recipe }
+        if let limit = choice.byteLimit, original.record.length > limit {
+            throw PipelineError(
+                .overLimit,
+                "\(admitted.displayName): the original has \(original.record.length) bytes, more than the \(limit) that the URL allows"
+            )
+        }
+        return try admitted.recipe(for: header(of: original, admitted), limits.svg)
     }
 }
 

@@ -42,7 +42,7 @@ struct RenderStage: Sendable {
         let header = try header(of: original, admitted)
         let output = recipe.resolvedOutput(
             for: header, negotiated: admitted.request.negotiated, with: libraries, effort: effort,
-            defaults: outputs)
+            defaults: outputs, svg: limits.svg)
         var plan = Plan(header: header, recipe: recipe, output: output, libraries: libraries, key: "")
         plan.key = key(plan, libraries, original, admitted)
         return plan
@@ -85,7 +85,9 @@ struct RenderStage: Sendable {
                 throw PipelineError(error, source: admitted.displayName)
             }
         }
-        if plan.header.format == .svg { await warnOfWrongDrawing(original, plan.header, admitted) }
+        if plan.header.format == .svg, rendered.format != .svg {
+            await warnOfWrongDrawing(original, plan.header, admitted)
+        }
         let digest = sha256Hex(rendered.bytes)
         // If the libraries have been updated since the plan was made, the variant is stored under the key that later
         // requests will look up.
@@ -171,7 +173,19 @@ struct RenderStage: Sendable {
         }
     }
 
+    /// Returns the header of an original. Throws if the original is not an image, or an SVG that the configuration
+    /// refuses.
     func header(of original: Original, _ admitted: AdmittedRequest) throws(PipelineError) -> ImageHeader {
+        let header = try anyHeader(of: original, admitted)
+        guard header.format == .svg, limits.svg == .refuse else { return header }
+        throw PipelineError(
+            RenderError(
+                .unsupportedFormat,
+                "SVG originals are refused, because the setting `svg` is `refuse`; convert the picture"),
+            source: admitted.displayName)
+    }
+
+    private func anyHeader(of original: Original, _ admitted: AdmittedRequest) throws(PipelineError) -> ImageHeader {
         if let header = original.record.header { return header }
         // The record does not say why the original is not an image. The body does, if it is loaded.
         guard case .bytes(let bytes)? = original.body else {

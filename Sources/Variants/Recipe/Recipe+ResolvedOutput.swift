@@ -19,11 +19,13 @@ extension Recipe {
     ///   - libraries: the libraries, which determine the formats that can be encoded.
     ///   - effort: the effort of the encoder if the recipe does not specify one.
     ///   - defaults: the default options of each format.
+    ///   - svg: whether an SVG stays a vector if the recipe does not name a format.
     package func resolvedOutput(
         for header: ImageHeader, negotiated: [ImageFormat] = [], with libraries: RenderLibraries = .unknown,
-        effort: RenderEffort = .quick, defaults: OutputDefaults = .none
+        effort: RenderEffort = .quick, defaults: OutputDefaults = .none, svg: SVGHandling = .pass
     ) -> ResolvedOutput {
         let asked = output ?? OutputSpecification(.auto)
+        if header.format == .svg, svg == .pass, asked.kind.format == nil { return .vector(asked.maxBytes) }
         let format = asked.kind.format ?? chosenFormat(for: header, negotiated, libraries.written, asked, effort)
         let written = defaults.completed(asked, as: format)
         let encoder = format.encoder

@@ -57,6 +57,7 @@ enum WorkerProgram {
             if !VipsLibrary.has("heifload_buffer") { _ = cvips_load_module("heif") }
             if !VipsLibrary.has("jxlsave_target") || !VipsLibrary.has("jxlload_buffer") { _ = cvips_load_module("jxl") }
         }
+        XMLReader.load()
         // This reads files and loads plug-ins, so it must come before the sandbox is applied.
         let libraries = failure.isEmpty ? RenderLibraries.loaded : .unknown
         let fonts = getenv(WorkerConfiguration.fontsVariable) != nil ? csandbox_open_fonts() : 0

@@ -37,6 +37,7 @@ public final class WorkerPool: Rendering {
 
     /// Applies the steps of the job's recipe and returns the decoded pixels for display. Ignores the recipe's output.
     public func pixels(_ job: RenderJob) async throws(RenderError) -> PixelBuffer {
+        let job = job.inPixels
         try job.checkLimits(memory: memory)
         return try await core.pixels(of: job)
     }

@@ -135,6 +135,10 @@ struct RunConfiguration: Sendable {
                 errors.add(given.bad(fault.description, member: given.index(of: name)))
             }
         }
+        let rendering = pipeline.rendering.limits
+        if prefixes.contains(where: "svg".hasPrefix), rendering.svg == .raster, !rendering.formats.contains(.svg) {
+            errors.add(settings.given("svg").bad("raster requires `svg` in `decoders`"), following: "svg", "decoders")
+        }
         if prefixes.contains(where: "limits.workerMemory".hasPrefix), isolation == .workers {
             do throws(RenderError) { try workers.checkMemory() } catch {
                 errors.add(

@@ -224,6 +224,11 @@ enum SettingCatalog {
             "formats of originals, masks and overlays that are decoded; jxl and svg must be added explicitly; fewer formats reduce the attack surface"
         ),
         Setting(
+            "svg", \.pipeline.rendering.limits.svg, .choice,
+            "how SVG originals are handled; pass means that they are sanitized and stay SVG unless the recipe names an output, "
+                + "raster that they are always drawn as pixels, which requires svg in decoders, and refuse that they are refused"
+        ),
+        Setting(
             "decode.damaged", \.damaged, .choice,
             "how truncated JPEG and PNG files are handled; refuse means that the render fails, accept that the readable part is rendered, but the variant is not stored"
         ),

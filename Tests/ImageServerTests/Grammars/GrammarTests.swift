@@ -1,6 +1,7 @@
 import HTTPCaching
 import InMemoryTracing
 import TestSupport
+import Synchronization
 import Testing
 import Tracing
 import Variants
@@ -70,6 +71,91 @@ import Variants
         }
 
         func shown(_ target: RequestTarget) -> String { "/half/…" }
+    }
+
+    private static let drawing = Array(
+        "<svg xmlns='http://www.w3.org/2000/svg' width='40' height='20' onload='a'><rect width='9' height='9'/></svg>"
+            .utf8)
+
+    private static func map(_ members: [String: GrammarValue]) -> GrammarValue {
+        GrammarValue(.object(members.map { .init(name: $0.key, value: $0.value.json) }))
+    }
+
+    private static func withDrawing(
+        _ svg: SVGHandling = .pass, _ body: (HitTests.Bench) async throws -> Void
+    ) async throws {
+        try await HitTests.with {
+            $0.grammars = [
+                "netlify": map(["path": "/netlify", "unsigned": true]),
+                "astro": map(["path": "/astro", "unsigned": true]),
+                "ipx": map(["path": "/ipx", "unsigned": true]),
+                "imgproxy": map([
+                    "path": "/imgproxy", "unsigned": true, "autoFormats": ["webp"],
+                ]),
+            ]
+            $1.rendering.inProcessFormats.insert(.svg)
+            $1.rendering.limits.formats.insert(.svg)
+            $1.rendering.limits.svg = svg
+        } _: { bench in
+            bench.answer.body.withLock { $0 = drawing }
+            try await body(bench)
+        }
+    }
+
+    @Test func `an SVG stays SVG for each system, unless the URL names another format`() async throws {
+        try await Self.withDrawing { bench in
+            let first = await bench.ask("/variant/unsigned/thumbnail:80/" + bench.source)
+            #expect(first.status == 200 && first["content-type"] == "image/svg+xml")
+            #expect(
+                first["content-security-policy"] == "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+                    && first["x-content-type-options"] == "nosniff")
+            let text = String(decoding: first.body, as: UTF8.self)
+            #expect(text.contains("width=\"80\"") && !text.contains("onload"))
+            let webp = [HeaderField("Accept", "image/webp,*/*")]
+            for target in [
+                "/netlify?url=\(bench.source)&w=30", "/astro?href=\(bench.source)&f=svg&w=30",
+                "/ipx/w_30/\(bench.source)",
+                "/imgproxy/a/w:30/plain/\(bench.source)", "/imgproxy/a/w:30/plain/\(bench.source)@svg",
+            ] {
+                let answer = await bench.ask(target, webp)
+                #expect(answer.status == 200 && answer["content-type"] == "image/svg+xml", "\(target)")
+                // The SVG has its own size, and all URLs share the variant.
+                #expect(answer.picture?.size == "40x20", "\(target)")
+                #expect(String(decoding: answer.body, as: UTF8.self).contains("onload") == false)
+            }
+            for (target, type) in [
+                ("/netlify?url=\(bench.source)&w=30&fm=png", "image/png"),
+                ("/astro?href=\(bench.source)", "image/webp"),
+                ("/ipx/w_30,f_auto/\(bench.source)", "image/webp"), ("/ipx/w_30,f_png/\(bench.source)", "image/png"),
+                ("/imgproxy/a/w:30/plain/\(bench.source)@png", "image/png"),
+            ] {
+                let answer = await bench.ask(target, webp)
+                #expect(answer.status == 200 && answer["content-type"] == type, "\(target)")
+            }
+            #expect(bench.origin.requests.count == 1)
+        }
+    }
+
+    @Test func `an SVG is drawn or refused for each system if the configuration says so`() async throws {
+        try await Self.withDrawing(.raster) { bench in
+            for target in [
+                "/netlify?url=\(bench.source)&w=30", "/imgproxy/a/w:30/plain/\(bench.source)",
+                "/variant/unsigned/thumbnail:20/" + bench.source,
+            ] {
+                let answer = await bench.ask(target)
+                #expect(answer.status == 200 && answer["content-type"] != "image/svg+xml", "\(target)")
+            }
+        }
+        try await Self.withDrawing(.refuse) { bench in
+            for target in [
+                "/netlify?url=\(bench.source)&w=30", "/imgproxy/a/w:30/plain/\(bench.source)@png",
+                "/variant/unsigned/thumbnail:20/" + bench.source,
+            ] {
+                let answer = await bench.ask(target)
+                #expect((400..<500).contains(answer.status), "\(target)")
+                #expect(String(decoding: answer.body, as: UTF8.self).contains("`svg` is `refuse`"), "\(target)")
+            }
+        }
     }
 
     @Test func `a choice that depends on the original shares the variant of the plain recipe`() async throws {

@@ -49,6 +49,79 @@ import Variants
         }
     }
 
+    @Test func `info has the names of imgproxy, of a local file too`() async throws {
+        let folder = ScratchFolder()
+        folder.write(try #require(ScratchFolder.bytes(at: Samples.original("meadow-small.jpg"))), to: "a b.jpg")
+        try await Self.with(["localRoot": GrammarValue(.string(folder.path))]) { bench in
+            for source in [bench.origin.url("/a.jpg"), "local:///a%20b.jpg"] {
+                let answer = await bench.ask("/imgproxy/info/unsafe/plain/" + source)
+                let json = Self.text(answer)
+                #expect(answer.status == 200 && answer["content-type"] == "application/json", "\(json)")
+                #expect(json.hasPrefix("{\"mime_type\":\"image/jpeg\",\"size\":"))
+                for name in ["format", "width", "height", "orientation", "blurhash", "palette"] {
+                    #expect(json.contains("\"\(name)\":"), "\(name)")
+                }
+                guard case .object(let members) = try JSONParser.parse(Array(json.utf8)) else {
+                    Issue.record("\(json)")
+                    return
+                }
+                #expect(members.first { $0.name == "size" }?.value == members.first { $0.name == "bytes" }?.value)
+                let etag = try #require(answer["etag"])
+                let again = await bench.ask(
+                    "/imgproxy/info/unsafe/plain/" + source, [HeaderField("If-None-Match", etag)])
+                #expect(again.status == 304)
+                #expect(answer["content-disposition"] == nil)
+            }
+            #expect(bench.origin.requests.count == 1)
+        }
+    }
+
+    @Test func `a URL can lower the size of originals, also of raw ones`() async throws {
+        try await Self.with(["securityOptions": true]) { bench in
+            let count = try #require(ScratchFolder.bytes(at: Samples.original("night-tiny.jpg"))).count
+            for (limit, status) in [(count, 200), (count - 1, 422), (0, 200)] {
+                for options in ["w:9/msfs:\(limit)", "raw:1/max_src_file_size:\(limit)"] {
+                    let answer = await bench.ask("/imgproxy/_/\(options)/plain/" + bench.origin.url("/a.jpg"))
+                    #expect(answer.status == status, "\(options)")
+                    #expect(status == 200 || Self.text(answer).contains("\(count - 1)"), "\(options)")
+                }
+            }
+        }
+    }
+
+    @Test func `sizes of the server apply to the sizes in URLs`() async throws {
+        for (isStrict, path, size) in [
+            (false, "/imgproxy/_/w:33/plain/", "40x"), (false, "/imgproxy/_/rs:force:33:30/plain/", "40x40"),
+            (true, "/imgproxy/_/w:40/plain/", "40x"), (true, "/imgproxy/_/w:33/plain/", nil),
+            (false, "/netlify?w=33&url=", "40x"), (true, "/netlify?w=33&url=", nil),
+            (false, "/imgproxy/_/plain/", "97x61"),
+        ] as [(Bool, String, String?)] {
+            try await HitTests.with { site, _ in
+                site.recipes.sizes = [20, 40]
+                site.recipes.refusesOtherSizes = isStrict
+                site.grammars = [
+                    "imgproxy": GrammarValue(
+                        .object([
+                            .init(name: "path", value: .string("/imgproxy")),
+                            .init(name: "unsigned", value: .bool(true)),
+                        ])),
+                    "netlify": GrammarValue(
+                        .object([
+                            .init(name: "path", value: .string("/netlify")),
+                            .init(name: "unsigned", value: .bool(true)),
+                        ])),
+                ]
+            } _: { bench in
+                let answer = await bench.ask(path + bench.origin.url("/a.jpg"))
+                guard let size else {
+                    #expect(answer.status >= 400 && Self.text(answer).contains("`sizes.strict`"), "\(path)")
+                    return
+                }
+                #expect(answer.status == 200 && answer.picture?.size.hasPrefix(size) == true, "\(path)")
+            }
+        }
+    }
+
     @Test func `signed URLs end with their expiry, and other signatures are refused before anything is fetched`()
         async throws
     {

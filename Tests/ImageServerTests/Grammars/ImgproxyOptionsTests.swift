@@ -93,8 +93,7 @@ import Testing
         for text in ["msr:1", "msfs:1", "maf:1", "mafr:1", "mrd:1", "max_src_resolution:1"] {
             let problem = try #require(try problem(text))
             #expect(problem.status == 403 && problem.detail.contains("`\(text.dropLast(2))`"))
-            // `limits.bytes` has the role of `max_src_file_size`.
-            #expect(try (self.problem(text) { $0.securityOptions = true } == nil) == (text != "msfs:1"))
+            #expect(try self.problem(text) { $0.securityOptions = true } == nil)
         }
         let limits = try options("msr:1.5/maf:3/mafr:4.5/mrd:5") { $0.securityOptions = true }.limits
         #expect(

@@ -45,7 +45,7 @@ import Variants
         ("?href=/a.jpg&w=300&f=jpeg&q=mid&origWidth=3", "thumbnail:300x,jpeg:50"),
         ("?href=/a.jpg&q=max&f=avif", "avif:100"),
         ("?href=/a.jpg&w=120&h=120&fit=outside&f=png", "thumbnail:x120,png"),
-        ("?href=/a.jpg&f=svg", "`f` must be one of avif, gif, jpeg, jpg, jxl, png, tiff, webp"),
+        ("?href=/a.jpg&f=svg", "the format `svg` is possible only for an SVG, which the server passes on"),
         ("?href=/a.jpg&q=best", "`q` must be a whole number between 1 and 100"),
         ("?url=/a.jpg", "`url`: unknown parameter"),
     ])

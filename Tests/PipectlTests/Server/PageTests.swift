@@ -135,6 +135,24 @@ extension CommandTests {
             _ = await server.stop()
         }
 
+        /// `Tests/Page/svg_test.py` has the checks.
+        @Test(
+            .enabled(
+                if: access("/usr/bin/chromium", X_OK) == 0 && access(python, X_OK) == 0
+                    && access("/usr/share/icons/Adwaita", R_OK) == 0,
+                "needs Debian's chromium, adwaita-icon-theme and playwright (scripts/install-dependencies chromium)"))
+        func `a sanitized SVG runs and loads nothing in a browser, and looks the same`() async throws {
+            try await RunningServer.with(isProgram: true) { server in
+                let checks = try HelperProgram([
+                    "timeout", "--kill-after=5", "600", Self.python, Self.repository + "/Tests/Page/svg_test.py",
+                    "http://127.0.0.1:\(server.port)",
+                ])
+                let status = await checks.end()
+                #expect(status == 0, "\(checks.text)")
+                #expect(checks.text.split(separator: "\n").last == "done")
+            }
+        }
+
         /// `Tests/Page/gallery_test.py` has the checks.
         @Test(
             .enabled(

@@ -196,7 +196,7 @@ import Testing
     }
 
     @Test func `it is decoded if the setting names it, and in workers only`() async throws {
-        let job = try Self.job(Self.svg("width='9' height='9'", Self.half), "thumbnail:40")
+        let job = try Self.job(Self.svg("width='9' height='9'", Self.half), "thumbnail:40,png")
         var usual = job
         usual.limits.formats = RenderLimits().formats
         #expect(await DecodedFormatsTests.refusal(RenderFixture.renderer, usual)?.code == .unsupportedFormat)

@@ -54,21 +54,27 @@ package struct ImgproxyGrammar: MountableGrammar {
         let grant =
             try asked.isSigned
             ? signature.grant(until: asked.expiry) : signature.grant(ifUnsigned: members.unsigned, until: asked.expiry)
-        let choice: RecipeChoice
+        let answer: RoutedRequest.ResponseKind
+        let byteLimit = asked.limits.sourceBytes > 0 ? Int(asked.limits.sourceBytes) : nil
         switch asked.kind {
-        case .information: throw Problem(.invalidRecipe, "`info` is not supported here; use /info of the server")
-        case .original: choice = RecipeChoice("imgproxy raw") { _ in nil }
-        case .picture(let picture):
+        case .information: answer = .info
+        case .original:
+            answer = .choice(RecipeChoice("imgproxy raw \(byteLimit ?? 0)", byteLimit: byteLimit) { _ in nil })
+        case .picture(var picture):
+            try picture.options.useSizes(context.sizes)
             let accepted = Set(context.accepted)
-            choice = RecipeChoice(
-                "imgproxy \(picture.options) \(context.accepted)", overlayNames: picture.overlayNames.sorted()
-            ) { (header) throws(PipelineError) in
-                do throws(ImgproxyProblem) { return try picture.settle(header, accepted: accepted) } catch {
-                    throw PipelineError(error.status == 422 ? .overLimit : .invalidRecipe, error.detail)
-                }
-            }
+            answer = .choice(
+                RecipeChoice(
+                    "imgproxy \(picture.options) \(context.accepted)", overlayNames: picture.overlayNames.sorted(),
+                    keepsVectors: [nil, .svg].contains(picture.options.format) && !members.alwaysRasterizesSVG,
+                    byteLimit: byteLimit
+                ) { [picture] (header) throws(PipelineError) in
+                    do throws(ImgproxyProblem) { return try picture.settle(header, accepted: accepted) } catch {
+                        throw PipelineError(error.status == 422 ? .overLimit : .invalidRecipe, error.detail)
+                    }
+                })
         }
-        var routed = RoutedRequest(answer: .choice(choice), source: asked.source, grant: grant)
+        var routed = RoutedRequest(answer: answer, source: asked.source, grant: grant)
         if asked.source.hasPrefix(ImgproxySettings.localName + ":") {
             routed.resolved = try localFolder?.resolved(asked.source)
         }
@@ -78,8 +84,13 @@ package struct ImgproxyGrammar: MountableGrammar {
         }
         routed.negotiates = asked.negotiates
         routed.mayPrepare = members.secret == nil
-        if case .original = asked.kind { routed.rescued = [.notAnImage, .undecodable, .overLimit] }
-        routed.present = { [members] (response, picture) in members.present(&response, picture, asked)
+        if case .original = asked.kind {
+            routed.rescued = byteLimit == nil ? [.notAnImage, .undecodable, .overLimit] : [.notAnImage, .undecodable]
+        }
+        if case .information = asked.kind {
+            routed.translate = { $0.asImgproxy($1) }
+        } else {
+            routed.present = { [members] (response, picture) in members.present(&response, picture, asked) }
         }
         return routed
     }
@@ -121,6 +132,23 @@ extension Problem {
             default: .invalidRecipe
             }
         self.init(kind, problem.detail)
+    }
+}
+
+extension ImgproxyOptions {
+    /// Replaces the size of the URL with an allowed size.
+    fileprivate mutating func useSizes(_ sizes: SizeSteps?) throws(Problem) {
+        guard let sizes, size != .zero else { return }
+        func edge(_ value: Double) -> Int? { value > 0 ? Int(min(value, 1e9)) : nil }
+        let allowed = try sizes.admitted(ThumbnailSize(width: edge(size.x), height: edge(size.y)))
+        size = SIMD2(Double(allowed.width ?? 0), Double(allowed.height ?? 0))
+    }
+}
+
+extension SourceInformation {
+    /// Returns our JSON with imgproxy's names for the media type and the size of the file before ours.
+    fileprivate func asImgproxy(_ json: String) -> String {
+        "{\"mime_type\":\"\(response.mediaType)\",\"size\":\(response.bytes.count)," + json.dropFirst()
     }
 }
 

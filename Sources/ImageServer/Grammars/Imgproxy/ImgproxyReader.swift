@@ -75,9 +75,6 @@ struct ImgproxyReader: Sendable {
         var options = try ImgproxyOptionReading.options(of: written, settings, isInformation: isInformation)
         let (source, ext) = try source(segments)
         if let ext, !options.isRaw { options.format = try ImgproxyOptionTable.format(ext, "extension") }
-        guard options.limits.sourceBytes == 0 else {
-            throw .invalidURL("`max_src_file_size` is not supported here; use the setting `limits.bytes`")
-        }
         let expiry = options.expiry > 0 ? options.expiry : nil
         if let expiry, now >= expiry { throw .invalidURL("`expires`: the URL has expired") }
         let choice = ImgproxyChoice(options: options, settings: settings)

@@ -23,6 +23,6 @@ struct ImgproxyRequest: Sendable {
     var isAttachment: Bool
     /// A text that only changes the URL.
     var cachebuster: String
-    /// The limits that the URL sets. `ImgproxyChoice` checks all of them except `sourceBytes`.
+    /// The limits that the URL sets. `ImgproxyChoice` checks all of them except `sourceBytes`, which the pipeline checks.
     var limits: ImgproxyLimits
 }

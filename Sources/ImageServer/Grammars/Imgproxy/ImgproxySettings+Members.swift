@@ -36,6 +36,7 @@ extension ImgproxySettings {
         watermark = try members.text("watermark")
         watermarkOpacity = try members.number("watermarkOpacity") ?? watermarkOpacity
         skipFormats = try members.formats("skipFormats", among: ImageFormat.allCases) ?? []
+        alwaysRasterizesSVG = try members.flag("alwaysRasterizeSvg") ?? alwaysRasterizesSVG
         stripMetadata = try members.flag("stripMetadata") ?? stripMetadata
         stripColorProfile = try members.flag("stripColorProfile") ?? stripColorProfile
         autoRotate = try members.flag("autoRotate") ?? autoRotate

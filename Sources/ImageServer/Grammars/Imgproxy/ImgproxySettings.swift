@@ -55,6 +55,8 @@ struct ImgproxySettings: Sendable {
     var watermark: String?
     /// The opacity of the watermark, 0…1, which `watermark` multiplies.
     var watermarkOpacity = 1.0
+    /// Whether an SVG is drawn as pixels if the URL does not name a format.
+    var alwaysRasterizesSVG = false
     /// The formats of originals that are sent unchanged.
     var skipFormats: [ImageFormat] = []
     var stripMetadata = true
