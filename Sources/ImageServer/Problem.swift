@@ -37,6 +37,8 @@ package struct Problem: Error, Sendable, Hashable {
     var originStatus: Int?
     /// The value of `Retry-After` in seconds, if a later request may succeed.
     var retryAfter: Int?
+    /// Whether no quality meets the recipe's limit for bytes.
+    var isOverBudget = false
 
     package init(_ kind: Kind, _ detail: String? = nil) {
         self.kind = kind
@@ -153,6 +155,7 @@ extension Problem {
         let fault = error.cause as? FetchError
         logged = known.showsMessage ? fault?.logged : error.message
         originStatus = error.originStatus ?? (fault?.code == .tooManyRedirects ? 508 : nil)
+        isOverBudget = (error.cause as? RenderError)?.code == .overBudget
         retryAfter = error.retryAfter.map { Int(($0 / .seconds(1)).rounded(.up)) }
     }
 

@@ -351,9 +351,13 @@ public struct Site: Sendable {
 
     /// Returns a response with the fallback picture, or nil if it does not apply to this problem.
     ///
-    /// - Parameter asked: The failed request, which determines the recipe and the negotiated formats.
-    func fallback(for problem: Problem, _ asked: ImageRequest, variesByAccept: Bool) async -> ServerResponse? {
-        guard let fallback = rules.fallback, FallbackPicture.applies(to: problem) else { return nil }
+    /// - Parameters:
+    ///   - asked: The failed request, which determines the recipe and the negotiated formats.
+    ///   - grammar: The picture of the request's grammar, which precedes the site's.
+    func fallback(
+        for problem: Problem, _ asked: ImageRequest, variesByAccept: Bool, of grammar: FallbackPicture? = nil
+    ) async -> ServerResponse? {
+        guard let fallback = grammar ?? rules.fallback, fallback.applies(to: problem) else { return nil }
         let image = try? await pipeline.respond(to: fallback.request(like: asked))
         return fallback.response(to: problem, image, variesByAccept: variesByAccept, now: now())
     }

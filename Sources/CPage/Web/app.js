@@ -459,7 +459,7 @@ class Page {
     const { original, variant, reference } = this.pictures;
     const other = against === original ? reference : against;
     const size = (answer) => answer?.size ? `${answer.size.width} × ${answer.size.height}` : "–";
-    const format = (answer) => answer?.type.replace("image/", "").split(";")[0] || "–";
+    const format = (answer) => answer?.type.replace("image/", "").replace("+xml", "").split(";")[0] || "–";
     const bytes = (answer) => answer ? bytesText(answer.blob.size) : "–";
     const row = (name, text) => h("tr", {}, h("th", { scope: "row" }, name),
       [original, other, variant].map((answer) => h("td", {}, text(answer))));
@@ -504,7 +504,7 @@ class Page {
   showSnippet() {
     if (!this.catalogue) return;
     const isSample = this.sample !== undefined;
-    const shown = this.pictures.variant?.type.replace("image/", "");
+    const shown = this.pictures.variant?.type.replace("image/", "").replace("+xml", "");
     const name = this.output?.name ?? "auto";
     const endsInPreset = !this.recipe.startsWith(this.stepTexts.join(","));
     const isOpen = (name === "auto" || name === "original") && !endsInPreset;

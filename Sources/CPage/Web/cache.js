@@ -147,7 +147,7 @@ export class CacheView {
           h("code", {}, variant.recipe),
           h("p", { class: "soft clip", title: source ?? "" }, source ?? "source no longer stored"),
           h("p", { class: "soft number" },
-            `${variant.width} × ${variant.height} · ${bytesText(variant.bytes)} · ${variant.type.replace("image/", "")}`),
+            `${variant.width} × ${variant.height} · ${bytesText(variant.bytes)} · ${variant.type.replace("image/", "").replace("+xml", "")}`),
           h("div", { class: "row" },
             canOpen && h("button", { type: "button", onclick: () => this.open(variant.recipe, source) }, "Open"),
             source && !source.startsWith("sample:") && h("button", {

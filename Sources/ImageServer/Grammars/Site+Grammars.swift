@@ -144,6 +144,7 @@ extension Site {
     func picture(
         _ choice: RecipeChoice, _ routed: RoutedRequest, _ request: ServerRequest, _ grammar: any Grammar
     ) async throws(Problem) -> ServerResponse {
+        let began = now()
         // A grammar that determines the freshness also writes `Cache-Control`.
         let cacheControl = routed.freshness == nil ? settings.freshness?.directives : nil
         let source = try source(of: routed)
@@ -165,21 +166,30 @@ extension Site {
                 return tags
             }
         } catch {
+            if error.isOverBudget, let other = routed.whenOverBudget {
+                var last = routed
+                last.whenOverBudget = nil
+                return try await picture(other, last, request, grammar)
+            }
             if routed.rescued.contains(error.kind),
-                let response = await originalPicture(source, routed, request, variesByAccept: negotiates)
+                let response = await originalPicture(source, routed, request, since: began, variesByAccept: negotiates)
             {
                 return response
             }
-            guard let response = await fallback(for: error, asked, variesByAccept: negotiates) else {
+            guard
+                let response = await fallback(
+                    for: error, asked, variesByAccept: negotiates, of: routed.fallback)
+            else {
                 throw error
             }
             return response
         }
     }
 
-    /// Returns the unchanged original, or nil if it is not of an image type.
+    /// Returns the unchanged original, or nil if it is not of an image type. The original counts as a miss if it was
+    /// fetched after `began`.
     private func originalPicture(
-        _ source: BaseURLs.Resolved, _ routed: RoutedRequest, _ request: ServerRequest,
+        _ source: BaseURLs.Resolved, _ routed: RoutedRequest, _ request: ServerRequest, since began: Double,
         variesByAccept: Bool
     ) async -> ServerResponse? {
         var asked = OriginalRequest(
@@ -187,7 +197,7 @@ extension Site {
         (asked.folder, asked.policy) = (source.folder, policy(request))
         asked.gate = settings.rate?.gate(request.client, now)
         guard let original = try? await pipeline.original(for: asked), original.status == 200,
-            let record = original.record
+            let record = original.record, record.header?.format != .svg || pipeline.limits.svg != .refuse
         else { return nil }
         let types = original.fields.mediaTypes
         let type = record.header?.format.mediaType ?? (types.count == 1 ? types.first : nil) ?? ""
@@ -215,7 +225,7 @@ extension Site {
             &response,
             PresentedPicture(
                 format: record.header?.format, mediaType: type, header: record.header,
-                handling: original.age == nil ? .miss : .hit,
+                handling: original.age == nil || record.response.responseTime >= began ? .miss : .hit,
                 original: record.response, now: now()))
         return ConditionalAnswer.response(
             response, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())

@@ -100,6 +100,10 @@ package struct RoutedRequest: Sendable {
     package var resolved: BaseURLs.Resolved?
     /// The minimum freshness of stored originals, and how long they may be used afterwards while they are validated.
     package var freshness: (least: Duration, stale: Duration)?
+    /// The choice that replaces the choice of `answer` if no quality meets the limit of its recipe for bytes.
+    package var whenOverBudget: RecipeChoice?
+    /// The picture that is sent instead of an error, or nil to use the site's.
+    package var fallback: FallbackPicture?
     /// The problems after which the unchanged original is sent. Empty by default.
     package var rescued: Set<Problem.Kind> = []
     /// Whether `Accept` may determine the format of this response. If nil, the grammar decides.

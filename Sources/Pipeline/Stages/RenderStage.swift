@@ -51,9 +51,12 @@ struct RenderStage: Sendable {
     private func key(
         _ plan: Plan, _ libraries: RenderLibraries, _ original: Original, _ admitted: AdmittedRequest
     ) -> String {
-        // A choice may name overlays that the settled recipe does not use.
-        let used = Set(plan.recipe.maskNames + plan.recipe.overlayNames.map(Recipe.overlayKey))
-        let masks = admitted.request.choice == nil ? admitted.masks : admitted.masks.filter { used.contains($0.key) }
+        var masks = admitted.masks
+        if admitted.request.choice != nil, !masks.isEmpty {
+            // A choice may name overlays that the settled recipe does not use.
+            let used = Set(plan.recipe.overlayNames.map(Recipe.overlayKey))
+            masks = masks.filter { used.contains($0.key) }
+        }
         return CacheKey.variant(
             originalDigest: original.record.digest, recipe: plan.recipe, output: plan.output, quality: quality,
             light: light, frames: plan.recipe.decodedFrames(of: plan.header, into: plan.output.format),

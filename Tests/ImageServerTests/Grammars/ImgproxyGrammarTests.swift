@@ -76,6 +76,48 @@ import Variants
         }
     }
 
+    @Test func `a fallback picture covers every failure of a permitted request`() async throws {
+        let folder = ScratchFolder()
+        let file = folder.write(try #require(ScratchFolder.bytes(at: Samples.original("balloon.webp"))), to: "f.webp")
+        let members: [String: GrammarValue] = [
+            "fallback": GrammarValue(.string(file)), "fallbackTtl": 60, "localRoot": GrammarValue(.string(folder.path)),
+        ]
+        try await Self.with(members) { bench in
+            bench.answer.body.withLock { $0 = Array("no picture".utf8) }
+            for source in [bench.origin.url("/a.jpg"), "local:///missing.jpg", "http://127.0.0.1:1/a.jpg"] {
+                let answer = await bench.ask("/imgproxy/_/w:20/f:png/plain/" + source)
+                #expect(answer.status == 200 && answer["content-type"] == "image/png", "\(source)")
+                #expect(answer["cache-control"] == "max-age=60, public")
+                let header = try ImageHeader.probe(Array(answer.body))
+                #expect(header.width == 20)
+            }
+            let wrong = await bench.ask("/imgproxy/_/w:x/plain/" + bench.origin.url("/a.jpg"))
+            #expect(wrong.status == 404)
+        }
+        try await Self.with(members.merging(["fallbackStatus": 404]) { $1 }) { bench in
+            let answer = await bench.ask("/imgproxy/_/w:20/plain/local:///missing.jpg")
+            #expect(answer.status == 404 && answer["content-type"]?.hasPrefix("image/") == true)
+        }
+        await #expect(throws: InvalidSetting.self) {
+            try await Self.with(["fallback": "/nowhere.png"]) { _ in }
+        }
+    }
+
+    @Test func `a limit of bytes lowers the quality to 10 at most`() async throws {
+        try await Self.with { bench in
+            let source = "plain/" + bench.origin.url("/a.jpg") + "@jpg"
+            let lowest = await bench.ask("/imgproxy/_/q:10/" + source)
+            let whole = await bench.ask("/imgproxy/_/" + source)
+            #expect(lowest.status == 200 && lowest.body.count < whole.body.count)
+            let none = await bench.ask("/imgproxy/_/mb:1/" + source)
+            #expect(none.status == 200 && none.body == lowest.body)
+            #expect(bench.hit("/imgproxy/_/mb:1/" + source)?.body == Array(lowest.body))
+            let limit = (lowest.body.count + whole.body.count) / 2
+            let fitting = await bench.ask("/imgproxy/_/mb:\(limit)/" + source)
+            #expect(fitting.status == 200 && fitting.body.count <= limit && fitting.body.count > lowest.body.count)
+        }
+    }
+
     @Test func `a URL can lower the size of originals, also of raw ones`() async throws {
         try await Self.with(["securityOptions": true]) { bench in
             let count = try #require(ScratchFolder.bytes(at: Samples.original("night-tiny.jpg"))).count

@@ -11,10 +11,12 @@ import Variants
 @Suite struct NextGrammarTests {
     /// Calls `body` with a site that has the grammar at `/_next/image`.
     private static func with(
-        _ members: [String: GrammarValue] = [:], _ body: (HitTests.Bench) async throws -> Void
+        _ members: [String: GrammarValue] = [:], _ change: (inout PipelineConfiguration) -> Void = { _ in },
+        _ body: (HitTests.Bench) async throws -> Void
     ) async throws {
-        try await HitTests.with { site, _ in
+        try await HitTests.with { site, pipeline in
             site.grammars["next"] = value(members)
+            change(&pipeline)
         } _: { bench in
             try await body(bench)
         }
@@ -171,6 +173,8 @@ import Variants
             #expect(
                 response["cache-control"] == "public, max-age=20000, must-revalidate" && response["vary"] == "Accept")
             #expect(response["content-disposition"] == "attachment; filename=\"logo.xicns\"")
+            #expect(response["x-nextjs-cache"] == "MISS")
+            #expect(await bench.ask(Self.target(plain.url("/logo.icns")))["x-nextjs-cache"] == "HIT")
         }
     }
 
@@ -189,6 +193,42 @@ import Variants
                 let response = await bench.ask(Self.target(origin.url(path)))
                 #expect(response.status == status && Self.text(response) == text, "\(path)")
             }
+        }
+    }
+
+    @Test func `a slow origin, a redirect without an end and an SVG have the words of Next js`() async throws {
+        let drawing = Array("<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9'/>".utf8)
+        let origin = try LoopbackOrigin { request in
+            switch request.path {
+            case "/slow": .hang
+            case "/loop": .response(302, ["Location": "/loop"], body: [])
+            default: .response(200, ["Content-Type": "image/svg+xml"], body: drawing)
+            }
+        }
+        defer { origin.stop() }
+        let upstream = "\"url\" parameter is valid but upstream response "
+        for (path, status, text) in [
+            ("/slow", 504, upstream + "timed out"), ("/loop", 508, upstream + "is invalid"),
+            ("/a.svg", 400, "\"url\" parameter is valid but image type is not allowed"),
+        ] {
+            try await Self.with {
+                $0.fetch.totalTimeout = .seconds(path == "/slow" ? 0.3 : 15)
+            } _: { bench in
+                let response = await bench.ask(Self.target(origin.url(path)))
+                #expect(response.status == status && Self.text(response) == text, "\(path): \(Self.text(response))")
+            }
+        }
+        try await Self.with(["svg": true]) { bench in
+            let response = await bench.ask(Self.target(origin.url("/a.svg")))
+            #expect(response.status == 200 && Array(response.body) == drawing)
+            #expect(response["content-type"] == "image/svg+xml")
+            #expect(response["content-security-policy"] == "script-src 'none'; frame-src 'none'; sandbox;")
+        }
+        try await Self.with(["svg": true]) {
+            $0.rendering.limits.svg = .refuse
+        } _: { bench in
+            let response = await bench.ask(Self.target(origin.url("/a.svg")))
+            #expect(response.status == 400 && Array(response.body) != drawing)
         }
     }
 

@@ -8,6 +8,7 @@ package import Variants
 /// them.
 package struct ImgproxyGrammar: MountableGrammar {
     package static let systemName = "imgproxy"
+    package static let fileMembers = ["fallback"]
     package let path: String
     private let reader: ImgproxyReader
     private let members: ImgproxySettings
@@ -55,6 +56,7 @@ package struct ImgproxyGrammar: MountableGrammar {
             try asked.isSigned
             ? signature.grant(until: asked.expiry) : signature.grant(ifUnsigned: members.unsigned, until: asked.expiry)
         let answer: RoutedRequest.ResponseKind
+        var whenOverBudget: RecipeChoice?
         let byteLimit = asked.limits.sourceBytes > 0 ? Int(asked.limits.sourceBytes) : nil
         switch asked.kind {
         case .information: answer = .info
@@ -62,17 +64,11 @@ package struct ImgproxyGrammar: MountableGrammar {
             answer = .choice(RecipeChoice("imgproxy raw \(byteLimit ?? 0)", byteLimit: byteLimit) { _ in nil })
         case .picture(var picture):
             try picture.options.useSizes(context.sizes)
-            let accepted = Set(context.accepted)
-            answer = .choice(
-                RecipeChoice(
-                    "imgproxy \(picture.options) \(context.accepted)", overlayNames: picture.overlayNames.sorted(),
-                    keepsVectors: [nil, .svg].contains(picture.options.format) && !members.alwaysRasterizesSVG,
-                    byteLimit: byteLimit
-                ) { [picture] (header) throws(PipelineError) in
-                    do throws(ImgproxyProblem) { return try picture.settle(header, accepted: accepted) } catch {
-                        throw PipelineError(error.status == 422 ? .overLimit : .invalidRecipe, error.detail)
-                    }
-                })
+            answer = .choice(choice(picture, context, byteLimit))
+            guard picture.options.maxBytes > 0 else { break }
+            // The last resort is the lowest quality, whatever the size.
+            (picture.options.maxBytes, picture.options.quality) = (0, 10)
+            whenOverBudget = choice(picture, context, byteLimit)
         }
         var routed = RoutedRequest(answer: answer, source: asked.source, grant: grant)
         if asked.source.hasPrefix(ImgproxySettings.localName + ":") {
@@ -83,6 +79,7 @@ package struct ImgproxyGrammar: MountableGrammar {
             throw Problem(.invalidSource, "a source without a scheme needs `baseURL`, or a signature")
         }
         routed.negotiates = asked.negotiates
+        (routed.fallback, routed.whenOverBudget) = (members.fallback, whenOverBudget)
         routed.mayPrepare = members.secret == nil
         if case .original = asked.kind {
             routed.rescued = byteLimit == nil ? [.notAnImage, .undecodable, .overLimit] : [.notAnImage, .undecodable]
@@ -93,6 +90,19 @@ package struct ImgproxyGrammar: MountableGrammar {
             routed.present = { [members] (response, picture) in members.present(&response, picture, asked) }
         }
         return routed
+    }
+
+    private func choice(_ picture: ImgproxyChoice, _ context: GrammarContext, _ byteLimit: Int?) -> RecipeChoice {
+        let accepted = Set(context.accepted)
+        return RecipeChoice(
+            "imgproxy \(picture.options) \(context.accepted)", overlayNames: picture.overlayNames.sorted(),
+            keepsVectors: [nil, .svg].contains(picture.options.format) && !members.alwaysRasterizesSVG,
+            byteLimit: byteLimit
+        ) { (header) throws(PipelineError) in
+            do throws(ImgproxyProblem) { return try picture.settle(header, accepted: accepted) } catch {
+                throw PipelineError(error.status == 422 ? .overLimit : .invalidRecipe, error.detail)
+            }
+        }
     }
 
     /// Returns the signature of the first pair of keys, or `unsigned` if there are no keys.

@@ -36,6 +36,15 @@ extension ImgproxySettings {
         watermark = try members.text("watermark")
         watermarkOpacity = try members.number("watermarkOpacity") ?? watermarkOpacity
         skipFormats = try members.formats("skipFormats", among: ImageFormat.allCases) ?? []
+        let status = try members.integer("fallbackStatus", 200...599) ?? 200
+        let maxAge = try members.integer("fallbackTtl", 0...2_147_483_647) ?? 0
+        if let path = try members.text("fallback") {
+            do throws(InvalidSetting) { fallback = try FallbackPicture(atPath: path, status: status) } catch {
+                throw members.fault("fallback", error.message)
+            }
+            fallback?.coversAll = true
+            fallback?.maxAge = maxAge
+        }
         alwaysRasterizesSVG = try members.flag("alwaysRasterizeSvg") ?? alwaysRasterizesSVG
         stripMetadata = try members.flag("stripMetadata") ?? stripMetadata
         stripColorProfile = try members.flag("stripColorProfile") ?? stripColorProfile

@@ -55,6 +55,8 @@ struct ImgproxySettings: Sendable {
     var watermark: String?
     /// The opacity of the watermark, 0…1, which `watermark` multiplies.
     var watermarkOpacity = 1.0
+    /// The picture that is sent if a permitted request fails.
+    var fallback: FallbackPicture?
     /// Whether an SVG is drawn as pixels if the URL does not name a format.
     var alwaysRasterizesSVG = false
     /// The formats of originals that are sent unchanged.
