@@ -3,7 +3,7 @@ import Testing
 
 @testable import Variants
 
-/// What a sanitized SVG keeps. `Tests/Page/svg_test.py` asks a browser.
+/// Tests which parts of an SVG are kept. `Tests/Page/svg_test.py` tests the result in a browser.
 @Suite struct SVGSanitizerTests {
     private static let start =
         "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\""
@@ -113,7 +113,7 @@ import Testing
     }
 }
 
-/// SVG as the output of a render.
+/// Tests SVG as the output of a render.
 @Suite struct VectorRenderTests {
     private static let drawing = SVGTests.svg("width='200' height='100'", "<rect width='9' height='9' onload='a'/>")
 

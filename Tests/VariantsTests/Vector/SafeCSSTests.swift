@@ -2,7 +2,7 @@ import Testing
 
 @testable import Variants
 
-/// What a style sheet keeps. `Tests/Page/svg_test.py` asks a browser.
+/// Tests which parts of a style sheet are kept. `Tests/Page/svg_test.py` tests the result in a browser.
 @Suite struct SafeCSSTests {
     private static func safe(_ css: String) -> String { String(decoding: SafeCSS.text(Array(css.utf8)), as: UTF8.self) }
 
