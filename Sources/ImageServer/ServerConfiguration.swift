@@ -121,7 +121,10 @@ public struct ServerConfiguration: Sendable {
     /// The path prefix under which another server mounts the site, without a trailing slash, for example `/images`.
     /// Signatures cover only the part of the path after the prefix. Empty by default.
     public var mountPoint = ""
-    /// The maximum length of a request body that the site reads, in bytes. Defaults to 64 KiB.
+    /// Whether clients may send a picture as the body of `POST /variant/{signature}/{recipe}`, of at most
+    /// `RenderLimits.bytes`. Defaults to false.
+    public var uploads = false
+    /// The maximum length of a request body that the site reads, in bytes, except for uploads. Defaults to 64 KiB.
     public var maxBodyBytes = 64 << 10
 
     /// Creates a configuration with the defaults. It refuses every picture until `keys` or `allowUnsigned` is set.

@@ -12,6 +12,8 @@ package struct ServerRequest: Sendable, Hashable {
     package var fields: [HeaderField]
     /// The body. It is empty unless the site reads it.
     package var body: [UInt8] = []
+    /// The decision about the body, which is made before the body is read. If nil, the site makes it when it responds.
+    package var intake: BodyIntake?
     /// The client's address, or nil if it is unknown. IPv4-mapped IPv6 addresses are converted to IPv4.
     package var client: String? { didSet { client = client.map(IPAddress.plain) } }
     /// Whether the request arrived at the operators' address (`server.adminListen`).

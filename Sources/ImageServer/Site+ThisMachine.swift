@@ -46,14 +46,7 @@ extension Site {
         var request = request
         var response: ServerResponse
         do throws(Problem) {
-            let cors = rules.crossOrigin
-            guard !request.isFromAnotherSite || cors == .all || cors.selected(request.combined("origin")) != nil else {
-                throw Problem(
-                    .badSignature,
-                    "this server has no keys, so it does not answer requests from pages of other sites; paste the address into the address bar, "
-                        + "or use keys so that pages can show the pictures (docs/signing.md)")
-            }
-            if let redirect = try admitToken(of: &request) {
+            if let redirect = try redirect(ifNeeded: &request) {
                 response = redirect
             } else {
                 response = await answer(request)
@@ -62,6 +55,22 @@ extension Site {
             response = self.answer(to: error, request, source: nil, variesByAccept: false)
         }
         return closing.applied(to: response)
+    }
+
+    /// Checks a request to a server without keys, and removes its token.
+    ///
+    /// - Returns: A redirect if a browser sent the token in the URL, and nil otherwise.
+    /// - Throws: a `Problem` with status 403 or 401 if the request is refused.
+    func redirect(ifNeeded request: inout ServerRequest) throws(Problem) -> ServerResponse? {
+        guard settings.signature.servesThisMachine else { return nil }
+        let cors = rules.crossOrigin
+        guard !request.isFromAnotherSite || cors == .all || cors.selected(request.combined("origin")) != nil else {
+            throw Problem(
+                .badSignature,
+                "this server has no keys, so it does not answer requests from pages of other sites; paste the address into the address bar, "
+                    + "or use keys so that pages can show the pictures (docs/signing.md)")
+        }
+        return try admitToken(of: &request)
     }
 
     /// The header fields that protect the responses of a server without keys from other sites and clients.

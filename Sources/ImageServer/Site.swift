@@ -25,6 +25,7 @@ public struct Site: Sendable {
     let settings: ServerConfiguration
     let rules: SiteRules
     let prepared: PreparedAnswers
+    let uploads: UploadBudget
     private let refusals = RefusalNotice()
     /// Returns the current time in Unix seconds.
     package let now: @Sendable () -> Double
@@ -51,6 +52,7 @@ public struct Site: Sendable {
         self.now = now
         let memory = pipeline.memoryStatistics
         prepared = PreparedAnswers(budgets: memory.originals.budget + memory.variants.budget)
+        uploads = UploadBudget(largest: pipeline.limits.bytes)
     }
 
     /// The pipeline's caching rules, which determine the freshness of responses.
@@ -105,7 +107,9 @@ public struct Site: Sendable {
         to request: ServerRequest, _ grammar: (any Grammar)? = nil, _ answer: () async -> ServerResponse
     ) async -> ServerResponse {
         let rule = crossOrigin(grammar)
-        if let answer = rule.preflight(request, isAny: grammar?.crossOrigin != nil, now: now()) { return answer }
+        let methods = RoutedRequest.methods + (settings.uploads && grammar?.takesUploads == true ? ["POST"] : [])
+        let isAny = grammar?.crossOrigin != nil
+        if let answer = rule.preflight(request, methods, isAny: isAny, now: now()) { return answer }
         return rules.fields.applied(to: rule.applied(to: await answer(), origin: request.fields.first("origin")))
     }
 
@@ -131,17 +135,15 @@ public struct Site: Sendable {
     private func answer(
         to request: ServerRequest, _ grammar: any Grammar, _ onInterim: @escaping @Sendable (ServerResponse) -> Void
     ) async throws(Problem) -> ServerResponse {
-        try admit(request)
-        if let route = grammar as? ImageRoute, !settings.openRoutes.contains(route) {
-            throw Problem(.routeClosed, "/\(grammar.name) is disabled on this server (`server.routes`)")
-        }
+        if request.method == "POST", grammar.takesUploads { return try await upload(request, grammar) }
+        try admitRoute(request, grammar)
         if let hit = await storedHit(request) { return hit }
         let routed = try read(request, grammar)
         guard RoutedRequest.methods.contains(request.method) || passesOn(request, routed) else {
             throw Self.refusal(
                 of: request.method,
                 allowed: routed.answer == .original
-                    ? rules.methods.allowed(isSigned: routed.grant.isSigned) : grammar.methods)
+                    ? rules.methods.allowed(isSigned: routed.grant.isSigned) : methods(of: grammar))
         }
         try settings.loop.check(request.fields)
         try rules.referrers.check(request.fields)
@@ -158,6 +160,14 @@ public struct Site: Sendable {
             return answer(
                 to: error, request, source: routed.source,
                 variesByAccept: routed.negotiates ?? (grammar.negotiates || routed.answer == .information))
+        }
+    }
+
+    /// Throws a `Problem` with status 403 if this client may not use the route of a grammar.
+    func admitRoute(_ request: ServerRequest, _ grammar: any Grammar) throws(Problem) {
+        try admit(request)
+        if let route = grammar as? ImageRoute, !settings.openRoutes.contains(route) {
+            throw Problem(.routeClosed, "/\(grammar.name) is disabled on this server (`server.routes`)")
         }
     }
 
@@ -307,21 +317,28 @@ public struct Site: Sendable {
         return names.contains { FieldLines.isSameName($0, field.name) }
     }
 
-    private func variant(
-        _ text: String, _ routed: RoutedRequest, _ request: ServerRequest
-    ) async throws(Problem) -> ServerResponse {
-        let source = routed.source
+    /// Parses the recipe of a path.
+    ///
+    /// - Returns: The recipe, and the formats that the client accepts. The formats are nil if the recipe names one.
+    func recipe(_ text: String, _ request: ServerRequest) throws(Problem) -> (Recipe, negotiated: [ImageFormat]?) {
         let recipe: Recipe
         do throws(RecipeError) {
             recipe = try Recipe(text, presets: rules.presets)
         } catch {
             throw Problem(.invalidRecipe, error.description)
         }
-        let isNegotiated = recipe.output == nil || recipe.output?.kind == .auto
+        guard recipe.output == nil || recipe.output?.kind == .auto else { return (recipe, nil) }
+        return (recipe, Negotiation.formats(accept: request.combined("accept"), among: settings.formats))
+    }
+
+    private func variant(
+        _ text: String, _ routed: RoutedRequest, _ request: ServerRequest
+    ) async throws(Problem) -> ServerResponse {
+        let source = routed.source
+        let (recipe, negotiated) = try recipe(text, request)
+        let isNegotiated = negotiated != nil
         var standIn = ImageRequest(.bytes([], name: ""), recipe: recipe)
-        if isNegotiated {
-            standIn.negotiated = Negotiation.formats(accept: request.combined("accept"), among: settings.formats)
-        }
+        standIn.negotiated = negotiated ?? []
         do throws(Problem) {
             let recipe = try settings.recipes.admitted(recipe, text: text)
             standIn.recipe = recipe

@@ -173,9 +173,20 @@ final class ConnectionHandler: ChannelDuplexHandler {
             let limit = setup.configuration.bodyBytes
             var admission = try RequestAdmission(
                 method: method, target: head.uri, version: (head.version.major, head.version.minor), fields: fields,
-                bodyLimit: limit)
-            let wantsBody =
-                (admission.readsBody || admission.leavesBody) && setup.site.wantsBody(of: admission.request)
+                bodyLimit: limit, isUpload: setup.site.isUpload)
+            admission.request.client = client(fields)
+            admission.request.isSecure = isSecure(fields)
+            admission.request.isAdministrative = setup.configuration.isAdministrative
+            var wantsBody = false
+            if admission.readsBody || admission.leavesBody {
+                let intake = setup.site.intake(of: admission.request)
+                admission.request.intake = intake
+                switch intake {
+                case .unneeded: break
+                case .wanted, .upload: wantsBody = true
+                case .refused(let problem): admission.refuseBody(problem)
+                }
+            }
             if wantsBody, admission.leavesBody {
                 admission.takeBody()
                 writeInterim(Array("HTTP/1.1 100 Continue\r\n\r\n".utf8))
@@ -197,11 +208,7 @@ final class ConnectionHandler: ChannelDuplexHandler {
         let setup = setup
         let loop = context.eventLoop
         let handler = NIOLoopBound(self, eventLoop: loop)
-        var request = request
-        request.client = client(request.fields)
-        request.isSecure = isSecure(request.fields)
-        request.isAdministrative = setup.configuration.isAdministrative
-        task = Task { [request] in
+        task = Task {
             let response = await setup.site.respond(to: request) { interim in
                 loop.execute {
                     guard handler.value.state.takesInterim(interim.status, of: number) else { return }

@@ -129,7 +129,7 @@ struct ConnectionState {
 
     /// Accepts a request. The response waits for the request body, unless the body is not read.
     ///
-    /// - Parameter bodyLimit: The maximum length of a body, in bytes.
+    /// - Parameter bodyLimit: The maximum length of a body that is not an upload, in bytes.
     mutating func receive(_ admission: RequestAdmission, isBodyWanted: Bool, bodyLimit: Int) -> Action? {
         guard admission.keepsAlive || admission.readsBody else { return answer(admission) }
         phase = .receiving(admission, Body(isWanted: isBodyWanted, limit: bodyLimit))
@@ -157,9 +157,11 @@ struct ConnectionState {
     /// Records that the site has responded. Returns the request and whether another request may follow, or nil if the
     /// connection has closed.
     mutating func answered() -> (RequestAdmission, keepsAlive: Bool)? {
-        guard case .answering(let admission) = phase else { return nil }
+        guard case .answering(var admission) = phase else { return nil }
         if isDraining { isEnding = true }
         phase = .sending
+        // Frees the memory of an upload, which the log would otherwise keep until it has written its line.
+        (admission.request.body, admission.request.intake) = ([], nil)
         return (admission, !isEnding)
     }
 
@@ -205,9 +207,13 @@ struct ConnectionState {
         case .part(.body(let bytes)):
             guard case .receiving(var admission, var body) = phase else { return nil }
             body.count += bytes.readableBytes
-            guard body.count <= body.limit else {
-                return refuse(
-                    Problem(.bodyTooLarge, "the body exceeds the maximum of \(body.limit) bytes (`server.bodyBytes`)"))
+            if case .upload(let permit)? = admission.request.intake {
+                do throws(Problem) { try permit.reserve(body.count) } catch {
+                    admission.refuseBody(error)
+                    return answer(admission)
+                }
+            } else if body.count > body.limit {
+                return refuse(Site.bodyTooLarge(body.limit))
             }
             // Releases the phase's reference first, to avoid a copy of the body.
             phase = .waiting

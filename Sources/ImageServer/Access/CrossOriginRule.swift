@@ -63,8 +63,12 @@ package enum CrossOriginRule: Sendable, Hashable {
 
     /// Returns the response to a CORS preflight request, or nil if `request` is not a preflight request.
     ///
-    /// - Parameter isAny: Whether every OPTIONS request counts as a preflight request.
-    func preflight(_ request: ServerRequest, isAny: Bool = false, now: Double) -> ServerResponse? {
+    /// - Parameters:
+    ///   - methods: The methods that scripts may use.
+    ///   - isAny: Whether every OPTIONS request counts as a preflight request.
+    func preflight(
+        _ request: ServerRequest, _ methods: [String] = RoutedRequest.methods, isAny: Bool = false, now: Double
+    ) -> ServerResponse? {
         guard self != .none, request.method == "OPTIONS",
             isAny || request.combined("origin") != nil && request.combined("access-control-request-method") != nil
         else { return nil }
@@ -72,7 +76,7 @@ package enum CrossOriginRule: Sendable, Hashable {
             to: ServerResponse(status: 204, fields: [.date(now)]), origin: request.combined("origin"))
         guard answer["access-control-allow-origin"] != nil else { return answer }
         answer.fields += [
-            HeaderField("Access-Control-Allow-Methods", RoutedRequest.methods.joined(separator: ", ")),
+            HeaderField("Access-Control-Allow-Methods", methods.joined(separator: ", ")),
             HeaderField("Access-Control-Allow-Headers", "*"), HeaderField("Access-Control-Max-Age", "86400"),
         ]
         return answer

@@ -92,14 +92,17 @@ public final class RateLimit: Sendable {
 extension RateLimit {
     /// Returns a gate that applies this limit to a request of `client`.
     func gate(_ client: String?, _ now: @escaping @Sendable () -> Double) -> WorkGate {
-        WorkGate { () throws(PipelineError) in
-            guard let seconds = self.take(client, now: now()) else { return }
-            var error = PipelineError(
-                .rateLimited,
-                "this client has requested too many new pictures; try again in \(seconds) s (cached pictures are not limited)"
-            )
-            error.retryAfter = .seconds(seconds)
-            throw error
-        }
+        WorkGate { () throws(PipelineError) in try self.check(client, now: now()) }
+    }
+
+    /// Takes a token, or throws `rateLimited` if there is none.
+    func check(_ client: String?, now: Double) throws(PipelineError) {
+        guard let seconds = take(client, now: now) else { return }
+        var error = PipelineError(
+            .rateLimited,
+            "this client has requested too many new pictures; try again in \(seconds) s (cached pictures are not limited)"
+        )
+        error.retryAfter = .seconds(seconds)
+        throw error
     }
 }

@@ -32,11 +32,13 @@ package struct RequestAdmission: Sendable, Hashable {
     ///   - version: The major and minor version of HTTP.
     ///   - fields: All field lines, in order.
     ///   - bodyLimit: The maximum length of a body that is read, in bytes.
+    ///   - isUpload: Whether the limit does not apply to a request.
     /// - Throws: a `Problem` with status 400 if `Host` is missing in HTTP/1.1, repeated or malformed (RFC 9112 §3.2),
     ///   or if the target has a different form. The status is 413 if the body is too large, and 414 if the target is
     ///   too long.
     package init(
-        method: String, target: String, version: (major: Int, minor: Int), fields: [HeaderField], bodyLimit: Int
+        method: String, target: String, version: (major: Int, minor: Int), fields: [HeaderField], bodyLimit: Int,
+        isUpload: (ServerRequest) -> Bool = { _ in false }
     ) throws(Problem) {
         try Self.checkLength(of: target)
         self.version = "HTTP/\(version.major).\(version.minor)"
@@ -55,7 +57,7 @@ package struct RequestAdmission: Sendable, Hashable {
             throw Problem(.unknownCoding, "send the body with the transfer coding `chunked`, or with none")
         }
         let length = fields.values(of: "content-length").first.map { Int($0) ?? .max } ?? 0
-        guard length <= bodyLimit else {
+        guard length <= bodyLimit || isUpload(request) else {
             throw Problem(
                 .bodyTooLarge,
                 "the body has \(length) bytes; the maximum is \(bodyLimit) (`server.bodyBytes`)")
@@ -80,6 +82,12 @@ package struct RequestAdmission: Sendable, Hashable {
         readsBody = true
         leavesBody = false
         keepsAlive = mayKeepAlive
+    }
+
+    /// Refuses the body. The response is sent without reading it.
+    package mutating func refuseBody(_ problem: Problem) {
+        (request.body, request.intake) = ([], .refused(problem))
+        (readsBody, leavesBody, keepsAlive, announcesKeepAlive) = (false, true, false, false)
     }
 
     /// Throws a 414 if the target is longer than `targetLimit`.

@@ -4,6 +4,7 @@ public import PipelineSupport
 // Signed paths (docs/signing.md). The signature is the second segment of the path:
 //
 //     /variant/{signature}/{recipe}/{source}?exp=UNIX        signature = KEYID "." base64url(HMAC-SHA256(key, text))
+//     POST /variant/{signature}/{recipe}
 //
 // `text` is the path as received, with its percent-encoding unchanged and the signature segment removed, followed by
 // `?exp=UNIX` if the path has an expiry. `v=…` in the query is not signed, so pages can add it to paths that were
@@ -156,6 +157,12 @@ public struct SigningKey: Sendable {
     ///     expires.
     public func variantPath(recipe: String, source: String, expiry: Double? = nil) -> String {
         path("variant", [PercentText.segment(recipe), PercentText.segment(source)], expiry: Self.seconds(expiry))
+    }
+
+    /// Returns the signed path to which a client may send a picture (`POST`, `ServerConfiguration.uploads`). The
+    /// parameters are the same as in `variantPath`.
+    public func uploadPath(recipe: String, expiry: Double? = nil) -> String {
+        path("variant", [PercentText.segment(recipe)], expiry: Self.seconds(expiry))
     }
 
     /// Returns the signed path of an original. The parameters are the same as in `variantPath`.

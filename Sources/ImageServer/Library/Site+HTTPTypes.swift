@@ -19,7 +19,8 @@ extension Site {
     /// - Parameters:
     ///   - request: The request. Its `path` is the path and query as the client sent them, still percent-encoded,
     ///     beginning with `mountPoint`.
-    ///   - body: The request body. At most `maxBodyBytes` of it are read, and only for routes that accept a body.
+    ///   - body: The request body. At most `maxBodyBytes` of it are read, or `RenderLimits.bytes` of an upload, and only
+    ///     for routes that accept a body.
     ///   - client: The client's address, for `ServerConfiguration.rate`.
     public func respond<Body: AsyncSequence & Sendable>(
         to request: HTTPRequest, body: Body, client: String? = nil
@@ -29,7 +30,16 @@ extension Site {
         do throws(Problem) {
             var asked = try ServerRequest(request, target: relativeTarget(request.path ?? ""))
             asked.client = client
-            if wantsBody(of: asked) { asked.body = try await Self.bytes(of: body, limit: settings.maxBodyBytes) }
+            let intake = intake(of: asked)
+            asked.intake = intake
+            switch intake {
+            case .unneeded, .refused: break
+            case .wanted:
+                asked.body = try await Self.bytes(of: body) { [limit = settings.maxBodyBytes] count throws(Problem) in
+                    guard count <= limit else { throw Self.bodyTooLarge(limit) }
+                }
+            case .upload(let permit): asked.body = try await Self.bytes(of: body, permit.reserve)
+            }
             response = await respond(to: asked)
         } catch {
             response = error.response(now: now())
@@ -70,15 +80,18 @@ extension Site {
         return (head.status.code, head.headerFields.map { ($0.name.rawName, $0.value) }, answer)
     }
 
+    /// Returns the problem of a body that is not an upload and exceeds a limit, in bytes.
+    package static func bodyTooLarge(_ limit: Int) -> Problem {
+        Problem(.bodyTooLarge, "the body exceeds the maximum of \(limit) bytes (`server.bodyBytes`)")
+    }
+
     private static func bytes<Body: AsyncSequence>(
-        of body: Body, limit: Int
+        of body: Body, _ check: (_ count: Int) throws(Problem) -> Void
     ) async throws(Problem) -> [UInt8] where Body.Element: Collection, Body.Element.Element == UInt8 {
         var bytes: [UInt8] = []
         do {
             for try await piece in body {
-                guard bytes.count + piece.count <= limit else {
-                    throw Problem(.bodyTooLarge, "the body exceeds the maximum of \(limit) bytes (`server.bodyBytes`)")
-                }
+                try check(bytes.count + piece.count)
                 bytes += piece
             }
         } catch let problem as Problem {

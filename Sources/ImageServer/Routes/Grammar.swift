@@ -19,6 +19,8 @@ package protocol Grammar: Sendable {
     var crossOrigin: CrossOriginRule? { get }
     /// Whether pictures depend on the scheme and the host of the request. By default, they do not.
     var dependsOnHost: Bool { get }
+    /// Whether a POST request may have a picture as its body. By default, it may not.
+    var takesUploads: Bool { get }
 
     /// Parses a target without side effects.
     ///
@@ -37,6 +39,7 @@ extension Grammar {
     package var formats: [ImageFormat]? { nil }
     package var crossOrigin: CrossOriginRule? { nil }
     package var dependsOnHost: Bool { false }
+    package var takesUploads: Bool { false }
     package func plainText(of problem: Problem) -> (status: Int, text: String)? { nil }
 
     /// Whether the `Accept` field of a request may determine the format of the response.
@@ -57,6 +60,8 @@ package struct GrammarContext: Sendable {
     package var checksSecret = true
     /// The value of the `Authorization` field.
     package var authorization: String?
+    /// The value of `Content-Type` if the body of the request is a picture, and nil if the target names the source.
+    package var uploadType: String?
     /// The formats that `Accept` names among the grammar's formats, best first.
     package var accepted: [ImageFormat] = []
     /// Returns whether the `sources` settings allow a source.
@@ -92,7 +97,8 @@ package struct RoutedRequest: Sendable {
     }
 
     package var answer: ResponseKind
-    /// The source as the client wrote it: a URL, `name:path`, or a path relative to the default base.
+    /// The source as the client wrote it: a URL, `name:path`, or a path relative to the default base. Empty if the
+    /// picture is the body of the request.
     package var source: String
     /// The permission that the signature check granted.
     package var grant: Signature.Grant
@@ -108,6 +114,8 @@ package struct RoutedRequest: Sendable {
     package var rescued: Set<Problem.Kind> = []
     /// Whether `Accept` may determine the format of this response. If nil, the grammar decides.
     package var negotiates: Bool?
+    /// The part of the body that contains an uploaded picture, or nil if the body is the picture.
+    package var form: FormPart?
     /// Whether a response from memory may answer the same target again without a call of `read`. Defaults to true.
     package var mayPrepare = true
     /// Returns the body and the media type of `information`.

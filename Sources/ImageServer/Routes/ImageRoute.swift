@@ -10,17 +10,26 @@ public enum ImageRoute: String, CaseIterable, Sendable {
     case info
 }
 
-/// The server's own paths: `/{name}/{signature}/{recipe}/{source}`. Originals and descriptions have no recipe.
+/// The server's own paths: `/{name}/{signature}/{recipe}/{source}`. Originals and descriptions have no recipe. The path
+/// of an upload has no source.
 extension ImageRoute: Grammar {
     package var name: String { rawValue }
     package var template: String { "/\(rawValue)/{signature}/\(hasRecipe ? "{recipe}/" : ""){source}" }
     package var formats: [ImageFormat]? { self == .variant ? nil : [] }
+    package var takesUploads: Bool { self == .variant }
     private var hasRecipe: Bool { self == .variant }
 
     package func read(
         _ target: RequestTarget, _ context: GrammarContext
     ) throws(Problem) -> RoutedRequest {
         let grant = try context.signature.grant(target, now: context.now)
+        if let type = context.uploadType {
+            guard !FormPart.isForm(type) else {
+                throw Problem(.notAnImage, "send the picture itself as the body, not a form")
+            }
+            let recipe = try OwnPath.uploadRecipe(target)
+            return RoutedRequest(answer: .variant(recipe: recipe), source: "", grant: grant)
+        }
         let path = try OwnPath(target, hasRecipe: hasRecipe)
         let answer: RoutedRequest.ResponseKind =
             switch self {

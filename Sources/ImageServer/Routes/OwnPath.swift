@@ -26,8 +26,26 @@ struct OwnPath {
         recipe = hasRecipe ? try Self.text(segments[2], of: .invalidRecipe, called: "recipe") : ""
     }
 
+    /// Returns the recipe in the path of an upload, which has no source. A signature of such a path is therefore valid
+    /// for uploads only, and the signature of any other path is not.
+    static func uploadRecipe(_ target: RequestTarget) throws(Problem) -> String {
+        let segments = target.segments
+        guard segments.count == 3 else {
+            throw Problem(
+                .invalidSource,
+                "expected POST /\(segments[0])/{signature}/{recipe}, with the picture as the body and no source")
+        }
+        guard target.query == nil || target.query.flatMap(SignedPath.expiry) != nil else {
+            throw Problem(.malformedRequest, "the query can only contain `v=…` and `exp=…`")
+        }
+        return try text(segments[2], of: .invalidRecipe, called: "recipe")
+    }
+
     /// Returns the path for the log, without its signature. The recipe stays as sent.
     static func shown(_ target: RequestTarget, hasRecipe: Bool = false) -> String {
+        if hasRecipe, (try? uploadRecipe(target)) != nil {
+            return "/\(target.segments[0])/" + SourceURL.hidingSecrets(String(target.segments[2]))
+        }
         guard let name = target.name, let path = try? OwnPath(target, hasRecipe: hasRecipe) else {
             return RequestLog.hidden(target)
         }

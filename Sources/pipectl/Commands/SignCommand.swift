@@ -6,7 +6,7 @@ import Variants
 struct SignCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "sign",
-        abstract: "Print the signed path of a variant, an original or its description.",
+        abstract: "Print the signed path of a variant, an original, its description or an upload.",
         discussion: """
             The keys come from the settings keys and keysFile (docs/signing.md). Source and recipe are each percent-encoded
             as one path segment. The path is printed without the server's address.
@@ -14,8 +14,9 @@ struct SignCommand: ParsableCommand {
             Examples:
               pipectl sign variant thumbnail:300,webp https://example.org/a.jpg
               pipectl sign original https://example.org/a.jpg --key web --expires 1h
+              pipectl sign upload thumbnail:300,webp
             """,
-        subcommands: [SignVariant.self, SignOriginal.self, SignInfo.self])
+        subcommands: [SignVariant.self, SignOriginal.self, SignInfo.self, SignUpload.self])
 }
 
 struct SignVariant: ParsableCommand {
@@ -62,6 +63,20 @@ struct SignInfo: ParsableCommand {
     }
 }
 
+struct SignUpload: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "upload", abstract: "Print the signed path to which a client may POST a picture.")
+
+    @Argument(help: "Recipe text.")
+    var recipe: String
+    @OptionGroup var signing: SigningOptions
+    @OptionGroup var common: CommonOptions
+
+    func run() throws {
+        print(try signing.path(.variant, recipe: recipe, nil, common))
+    }
+}
+
 struct SigningOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Name of the key; required if there are several.", valueName: "id"))
     var key: String?
@@ -71,7 +86,7 @@ struct SigningOptions: ParsableArguments {
     var expires: String?
 
     func path(
-        _ route: ImageRoute, recipe: String? = nil, _ source: String, _ common: CommonOptions
+        _ route: ImageRoute, recipe: String? = nil, _ source: String?, _ common: CommonOptions
     ) throws -> String {
         let settings = common.collectedSettings()
         try settings.checkSigned(route, recipe: recipe)

@@ -392,6 +392,9 @@ enum SettingCatalog {
             "server.bodyBytes", \.listener.bodyBytes, .size(),
             "maximum size of a request's body, which is read even if it is not needed"),
         Setting(
+            "server.uploads", \.site.uploads, .bool,
+            "let clients send a picture as the body of POST /variant, up to limits.bytes"),
+        Setting(
             "server.rate", \.site.rate, .rate(),
             "maximum number of requests per second and client that miss the caches, with bursts of up to ten seconds' worth; 0 means no limit"
         ),

@@ -92,6 +92,17 @@ extension CommandTests {
             if let refusal { #expect(ended.errors.contains(refusal), "\(ended.errors)") }
         }
 
+        @Test func `the path of an upload names the recipe alone`() async throws {
+            let file = site.folder.write("web: 00112233445566778899aabbccddeeff\n", to: "keys")
+            let words = ["sign", "upload", "thumbnail:300,rounded-mask:8%", "--set", "keysFile=\(file)"]
+            let key = try SigningKey(id: "web", hex: "00112233445566778899aabbccddeeff")
+            let ended = try await site.plain(words + ["--expires", "4102444800"])
+            #expect(ended.text == key.uploadPath(recipe: words[2], expiry: 4_102_444_800) + "\n")
+            #expect(ended.text.hasSuffix("/thumbnail:300,rounded-mask:8%25?exp=4102444800\n"))
+            let refused = try await site.plain(words + ["--set", "recipes.steps=circle"])
+            #expect(refused.exit == 2 && refused.errors.contains("recipes.steps"))
+        }
+
         @Test func `a time is a duration from now or Unix seconds`() throws {
             for (text, seconds) in [("90s", 1090), ("15m", 1900), ("1h", 4600), ("7d", 605_800), ("5000", 5000)] {
                 #expect(try SigningOptions.expiry(text, now: 1000.5) == seconds)

@@ -1,0 +1,165 @@
+import PipelineSupport
+import TestSupport
+import Testing
+import Variants
+
+@testable import pipectl
+
+extension CommandTests {
+    /// Pictures as the bodies of POST requests (`server.uploads`), as bytes on connections.
+    @Suite struct ServeUpload {
+        private static let path = "/variant/unsigned/thumbnail:20,png"
+        private static let picture = Samples.bytes("originals/night-tiny.jpg")
+
+        private static func head(
+            _ target: String = path, length: Int? = picture.count, lines: String = ""
+        ) -> String {
+            let framing = length.map { "Content-Length: \($0)" } ?? "Transfer-Encoding: chunked"
+            return "POST \(target) HTTP/1.1\r\nHost: test\r\n\(framing)\r\n\(lines)\r\n"
+        }
+
+        /// A chunk of a body.
+        private static func chunk(_ bytes: [UInt8]) -> [UInt8] {
+            Array((String(bytes.count, radix: 16) + "\r\n").utf8) + bytes + Array("\r\n".utf8)
+        }
+
+        private static func with(
+            _ settings: [String] = [], config: String? = nil, _ body: (RunningServer) async throws -> Void
+        ) async throws {
+            let folder = ScratchFolder()
+            let server = try await RunningServer.start(
+                ["server.uploads=true"] + settings, folder: folder,
+                config: config.map { folder.write($0, to: "settings.yaml") })
+            do { try await body(server) } catch {
+                await server.kill()
+                throw error
+            }
+            #expect(await server.stop().exit == 0)
+        }
+
+        /// The response to bytes of a client that does not close, and whether the server closed.
+        private static func end(_ server: RunningServer, _ bytes: [UInt8], from address: String = "127.0.0.1")
+            async throws -> RawResponse?
+        {
+            let client = try await RawClient.connect(server.port, from: address)
+            client.send(bytes)
+            return RawResponse.all(in: await client.receivedToEnd()).last
+        }
+
+        @Test func `uploads follow each other on a connection, with a length, in chunks and after 100`() async throws {
+            try await Self.with { server in
+                let client = try await RawClient.connect(server.port)
+                client.send(Array(Self.head().utf8) + Self.picture)
+                let first = await client.responses(1)
+                #expect(first.map(\.status) == [200] && first.first?["content-type"] == "image/png")
+                client.send(Array(Self.head(length: nil).utf8) + Self.chunk(Array(Self.picture[..<99])))
+                client.send(Self.chunk(Array(Self.picture[99...])) + Self.chunk([]))
+                #expect(await client.responses(2).map(\.status) == [200, 200])
+                client.send(Self.head(length: Self.picture.count, lines: "Expect: 100-continue\r\n"))
+                #expect(await client.responses(3).map(\.status) == [200, 200, 100])
+                client.send(Self.picture + Array(RunningServer.head("/health").utf8))
+                let all = await client.responses(5)
+                #expect(all.map(\.status) == [200, 200, 100, 200, 200])
+                #expect(all.dropLast().filter { $0.status == 200 }.allSatisfy { $0.body == first.first?.body })
+                await client.close()
+            }
+        }
+
+        @Test func `a refused upload is answered without its body, and the connection ends`() async throws {
+            let signed = "/variant/web.AAAA/thumbnail:20,png"
+            try await Self.with(["limits.bytes=90kB", "server.rate=0.001"]) { server in
+                for (target, length, status) in [
+                    (signed, 80_000, 403), ("/variant/unsigned/nothing", 80_000, 400), (Self.path, 90_001, 413),
+                    (Self.path + "/a.jpg", 80_000, 400),
+                ] {
+                    for expects in ["", "Expect: 100-continue\r\n"] {
+                        let client = try await RawClient.connect(server.port)
+                        client.send(Self.head(target, length: length, lines: expects))
+                        let answers = RawResponse.all(in: await client.receivedToEnd())
+                        #expect(answers.map(\.status) == [status], "\(target)")
+                        #expect(answers.first?["connection"] == "close" && answers.first?.problem != nil)
+                    }
+                }
+                #expect(
+                    try await Self.end(server, Array(Self.head(lines: "Connection: close\r\n").utf8) + Self.picture)?
+                        .status == 200)
+                // The second is beyond the rate.
+                let late = try await Self.end(server, Array(Self.head().utf8))
+                #expect(late?.status == 429 && late?["retry-after"] != nil)
+            }
+        }
+
+        @Test func `without the setting a POST is a 405`() async throws {
+            try await RunningServer.with { server in
+                let client = try await RawClient.connect(server.port)
+                client.send(Array(Self.head().utf8) + Self.picture)
+                let answer = await client.responses(1)
+                #expect(answer.map(\.status) == [405] && answer.first?["allow"] == "GET, HEAD")
+                #expect(try await Self.end(server, Array(Self.head(length: 100_000_000).utf8))?.status == 413)
+                await client.close()
+            }
+        }
+
+        @Test func `a chunked body ends at the limit`() async throws {
+            try await Self.with(["limits.bytes=4000"]) { server in
+                let answer = try await Self.end(
+                    server, Array(Self.head(length: nil).utf8) + Self.chunk(Self.picture) + Self.chunk(Self.picture))
+                #expect(answer?.status == 413 && answer?.text.contains("4000 bytes (`limits.bytes`)") == true)
+            }
+        }
+
+        @Test func `a body that never ends is given up once its time is over`() async throws {
+            try await Self.with(["server.idleSeconds=1", "limits.bytes=40kB"]) { server in
+                let chunks = try await RawClient.connect(server.port)
+                chunks.send(Self.head(length: nil))
+                chunks.trickle("1\r\na\r\n")
+                let short = try await RawClient.connect(server.port)
+                short.send(Array(Self.head(length: 40_000).utf8) + Self.picture)
+                // A client that leaves.
+                let left = try await RawClient.connect(server.port)
+                left.send(Self.head(length: 40_000, lines: "Expect: 100-continue\r\n"))
+                #expect(await left.responses(1).map(\.status) == [100])
+                await left.close()
+                for client in [chunks, short] {
+                    let answers = RawResponse.all(in: await client.receivedToEnd())
+                    #expect(answers.map(\.problem) == ["request-timeout"])
+                }
+                // All of the memory is free again.
+                try await Self.fill(server, 40_000)
+            }
+        }
+
+        /// Begins as many uploads as fit in memory, and waits until the server wants their bodies.
+        @discardableResult
+        private static func fill(_ server: RunningServer, _ length: Int) async throws -> [RawClient] {
+            var clients: [RawClient] = []
+            for address in ["127.0.0.2", "127.0.0.2", "127.0.0.3", "127.0.0.4"] {
+                let client = try await RawClient.connect(server.port, from: address)
+                client.send(head(length: length, lines: "Expect: 100-continue\r\n"))
+                #expect(await client.responses(1).map(\.status) == [100], "\(address)")
+                clients.append(client)
+            }
+            return clients
+        }
+
+        @Test func `beyond the memory for uploads others get a 503, until one is done`() async throws {
+            try await Self.with(["limits.bytes=\(Self.picture.count)"]) { server in
+                let held = try await Self.fill(server, Self.picture.count)
+                for address in ["127.0.0.2", "127.0.0.5"] {
+                    let refused = try await Self.end(server, Array(Self.head().utf8), from: address)
+                    #expect(refused?.status == 503 && refused?["retry-after"] == "1")
+                }
+                // A chunked body is refused when it needs memory.
+                let chunked = try await Self.end(
+                    server, Array(Self.head(length: nil).utf8) + Self.chunk(Self.picture), from: "127.0.0.5")
+                #expect(chunked?.status == 503 && chunked?.problem == "overloaded")
+                held[0].send(Self.picture)
+                #expect(await held[0].responses(2).map(\.status) == [100, 200])
+                let late = try await Self.end(
+                    server, Array(Self.head(lines: "Connection: close\r\n").utf8) + Self.picture, from: "127.0.0.5")
+                #expect(late?.status == 200)
+                for client in held { await client.close() }
+            }
+        }
+    }
+}
