@@ -61,7 +61,7 @@ package struct Problem: Error, Sendable, Hashable {
         json.add("status", kind.status)
         json.add("detail", detail ?? (showsAll ? logged : nil))
         var fields = ServerResponse.ownFields(
-            plain == nil ? "application/problem+json" : "text/plain; charset=utf-8", now: now)
+            plain == nil ? "application/problem+json" : grammar?.errorType ?? "", now: now)
         if !allowed.isEmpty { fields.append(HeaderField("Allow", allowed.joined(separator: ", "))) }
         if variesByAccept { fields.append(HeaderField("Vary", "Accept")) }
         if kind == .unauthorized { fields.append(HeaderField("WWW-Authenticate", "Bearer")) }

@@ -168,21 +168,21 @@ extension ImageFormat {
 
 extension FormQuery {
     /// - Throws: if a parameter is unknown or given twice.
-    fileprivate func check(_ known: [String], ignoring others: [String]) throws(Problem) {
+    func check(_ known: [String], ignoring others: [String]) throws(Problem) {
         for name in names where !others.contains(name) {
             guard known.contains(name) else { throw Problem(.invalidRecipe, "`\(name)`: unknown parameter") }
             guard self[name].count == 1 else { throw Problem(.invalidRecipe, "`\(name)` is given twice") }
         }
     }
 
-    fileprivate func required(_ name: String) throws(Problem) -> String {
+    func required(_ name: String) throws(Problem) -> String {
         guard let value = self[name].first, !value.isEmpty else {
             throw Problem(.invalidSource, "the parameter `\(name)` is missing")
         }
         return value
     }
 
-    fileprivate func number(_ name: String, _ range: ClosedRange<Int>) throws(Problem) -> Int? {
+    func number(_ name: String, _ range: ClosedRange<Int>) throws(Problem) -> Int? {
         guard let text = self[name].first else { return nil }
         guard text.utf8.allSatisfy(\.isDigit), let number = Int(text), range.contains(number) else {
             throw Problem(
@@ -192,9 +192,9 @@ extension FormQuery {
         return number
     }
 
-    fileprivate func edge(_ name: String) throws(Problem) -> Int? { try number(name, 1...8_192) }
+    func edge(_ name: String) throws(Problem) -> Int? { try number(name, 1...8_192) }
 
-    fileprivate func word<Value>(_ name: String, _ values: [String: Value]) throws(Problem) -> Value? {
+    func word<Value>(_ name: String, _ values: [String: Value]) throws(Problem) -> Value? {
         guard let text = self[name].first else { return nil }
         guard let value = values[text] else {
             throw Problem(

@@ -120,6 +120,7 @@ extension Site {
             context.accepted = Negotiation.formats(accept: request.combined("accept"), among: formats)
         }
         context.authorization = request.combined("authorization")
+        context.apiKey = request.combined("api-key")
         if isUpload(request) { context.uploadType = request.combined("content-type") ?? "" }
         context.allows = { [pipeline] in $0.folder != nil || pipeline.allows($0.text) }
         return try grammar.read(RequestTarget(request.target), context)

@@ -30,6 +30,9 @@ package protocol Grammar: Sendable {
     /// Returns the target for the log, in visible ASCII, without the signature or any credentials.
     func shown(_ target: RequestTarget) -> String
 
+    /// The media type of `plainText`. By default, it is plain text.
+    var errorType: String { get }
+
     /// Returns the status and the text of an error response. Nil, the default, means the JSON of RFC 9457.
     func plainText(of problem: Problem) -> (status: Int, text: String)?
 }
@@ -40,6 +43,7 @@ extension Grammar {
     package var crossOrigin: CrossOriginRule? { nil }
     package var dependsOnHost: Bool { false }
     package var takesUploads: Bool { false }
+    package var errorType: String { "text/plain; charset=utf-8" }
     package func plainText(of problem: Problem) -> (status: Int, text: String)? { nil }
 
     /// Whether the `Accept` field of a request may determine the format of the response.
@@ -60,6 +64,8 @@ package struct GrammarContext: Sendable {
     package var checksSecret = true
     /// The value of the `Authorization` field.
     package var authorization: String?
+    /// The value of the `API-Key` field.
+    package var apiKey: String?
     /// The value of `Content-Type` if the body of the request is a picture, and nil if the target names the source.
     package var uploadType: String?
     /// The formats that `Accept` names among the grammar's formats, best first.
@@ -157,7 +163,7 @@ package enum Grammars {
     /// The grammars of other systems, which `ServerConfiguration.grammars` mounts.
     static let mountable: [any MountableGrammar.Type] = [
         NextGrammar<NextJS>.self, NextGrammar<Vercel>.self, ImgproxyGrammar.self, ParameterGrammar<Netlify>.self,
-        ParameterGrammar<Astro>.self, ParameterGrammar<IPX>.self, IIIFGrammar.self,
+        ParameterGrammar<Astro>.self, ParameterGrammar<IPX>.self, IIIFGrammar.self, ImaginaryGrammar.self,
     ]
 
     /// Whether a member of a grammar's settings names a file.

@@ -332,7 +332,7 @@ enum SettingCatalog {
             "name in baseURLs for sources without a name, such as a/b.jpg; if empty, such sources are refused"),
         Setting(
             "grammars", \.site.grammars, .grammars(),
-            "URLs of other systems that the server understands, by name: next, vercel, netlify, astro, ipx, imgproxy, iiif; each has path and the members in grammars.md",
+            "URLs of other systems that the server understands, by name: next, vercel, netlify, astro, ipx, imgproxy, iiif, imaginary; each has path and the members in grammars.md",
             isSecret: true),
         Setting(
             "adminToken", \.site.adminToken, .orNone(.adminToken()),

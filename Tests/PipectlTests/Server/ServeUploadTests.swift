@@ -161,5 +161,43 @@ extension CommandTests {
                 for client in held { await client.close() }
             }
         }
+
+        /// The bytes that Nextcloud's preview provider sends.
+        @Test(arguments: [
+            ("autorotate", "fit", "jpeg", "48", "64"), ("autorotate", "smartcrop", "webp", "64", "64"),
+            ("convert", "fit", "png", "48", "64"),
+        ])
+        func `a preview of Nextcloud`(
+            first: String, second: String, type: String, width: String, height: String
+        ) async throws {
+            let key = "0123456789abcdef"
+            let convert = first == "convert" ? ",\"params\":{\"type\":\"\(type)\"}" : ""
+            let operations =
+                "[{\"operation\":\"\(first)\"\(convert)},{\"operation\":\"\(second)\",\"params\":{\"width\":64,\"height\":64,"
+                + "\"stripmeta\":\"true\",\"type\":\"\(type)\",\"norotation\":\"true\",\"quality\":\"80\"}}]"
+            let settings = "grammars: {imaginary: {path: /imaginary, key: \(key)}}\n"
+            try await Self.with(config: settings) { server in
+                func bytes(_ key: String) -> [UInt8] {
+                    Array(
+                        ("POST /imaginary/pipeline?operations=\(RunningServer.encoded(operations))&key=\(key) HTTP/1.1\r\n"
+                            + "Host: imaginary:9000\r\nContent-Length: \(Self.turned.count)\r\n"
+                            + "User-Agent: Nextcloud Server Crawler\r\nAccept-Encoding: gzip\r\n\r\n").utf8)
+                        + Self.turned
+                }
+                let client = try await RawClient.connect(server.port)
+                client.send(bytes(key))
+                let answer = try #require(await client.responses(1).first)
+                #expect(answer.status == 200 && answer["content-type"] == "image/\(type)", "\(answer.text)")
+                #expect(answer["image-width"] == width && answer["image-height"] == height)
+                let header = try ImageHeader.probe(answer.body)
+                #expect("\(header.width)" == width && "\(header.height)" == height)
+                await client.close()
+                let wrong = try await Self.end(server, bytes("0"))
+                #expect(wrong?.status == 403 && wrong?["content-type"] == "application/json")
+            }
+        }
+
+        /// 800 × 600 pixels, turned to 600 × 800 by its orientation.
+        private static let turned = Samples.bytes("originals/exif-orientation-6.jpg")
     }
 }
