@@ -183,7 +183,11 @@ final class ConnectionHandler: ChannelDuplexHandler {
                 admission.request.intake = intake
                 switch intake {
                 case .unneeded: break
-                case .wanted, .upload: wantsBody = true
+                case .wanted: wantsBody = true
+                case .upload:
+                    wantsBody = true
+                    // An array that grows by doubling could take twice the memory.
+                    admission.request.body.reserveCapacity(fields.first("content-length").flatMap { Int($0) } ?? 0)
                 case .refused(let problem): admission.refuseBody(problem)
                 }
             }

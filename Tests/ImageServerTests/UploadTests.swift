@@ -49,6 +49,8 @@ import Variants
             let first = await bench.site.respond(to: Self.post(body: picture))
             #expect(first.status == 200 && first["content-type"] == "image/png")
             #expect(first["cache-status"] == "pipeline; hit; detail=rendered")
+            let entry = RequestLog.Entry(client: "::1", request: Self.post(), .init(first), milliseconds: 1)
+            #expect(RequestLog.line(entry).hasPrefix("::1 POST /variant/thumbnail:20,png 200 "))
             let header = try ImageHeader.probe(Array(first.body))
             #expect(header.width == 20)
             let second = await bench.site.respond(to: Self.post(body: picture))

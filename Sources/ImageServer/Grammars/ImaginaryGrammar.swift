@@ -73,8 +73,7 @@ package struct ImaginaryGrammar: MountableGrammar {
     }
 
     package func shown(_ target: RequestTarget) -> String {
-        let query = FormQuery(target.text)
-        return template + " " + (query["url"].first.map(RequestLog.redacted) ?? query["operations"].first ?? "…")
+        template + (FormQuery(target.text)["url"].first.map { " " + RequestLog.redacted($0) } ?? "")
     }
 
     package func plainText(of problem: Problem) -> (status: Int, text: String)? {
