@@ -17,7 +17,7 @@ package struct ListenerConfiguration: Sendable {
     package var answerRate = 16_000.0
     /// The maximum total length of a request's header fields, in bytes. A single field may have the same length.
     package var headerBytes = 16 << 10
-    /// The maximum length of a request body that the server reads, in bytes.
+    /// The maximum length of a request body that the server reads, in bytes, except for uploads.
     package var bodyBytes = 64 << 10
     /// The maximum time that a connection waits for a request, for the rest of a request, or for the client to receive
     /// a part of a response, in seconds.

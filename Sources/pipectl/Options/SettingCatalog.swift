@@ -390,7 +390,7 @@ enum SettingCatalog {
             "server.headerBytes", \.listener.headerBytes, .size(atLeast: 1024), "maximum size of a request's header"),
         Setting(
             "server.bodyBytes", \.listener.bodyBytes, .size(),
-            "maximum size of a request's body, which is read even if it is not needed"),
+            "maximum size of a request's body except for uploads, which is read even if it is not needed"),
         Setting(
             "server.uploads", \.site.uploads, .bool,
             "let clients send a picture as the body of POST /variant, up to limits.bytes"),

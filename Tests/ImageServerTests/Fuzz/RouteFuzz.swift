@@ -1,6 +1,7 @@
 import PipelineCaching
 import PipelineSupport
 import TestSupport
+import Variants
 
 @testable import ImageServer
 
@@ -13,6 +14,8 @@ extension ImageServerFuzzTests {
             "aHR0cDovL2E", "aHR0cDovL2E=", "-_", "%2F", "/page/samples/",
             "%25", "%", "%zz", "%C3%A9", "%FF", "+", "/", "?", "//", "=", "thumbnail:5,png", "\0",
             "/info/", "web.", "?exp=", "4102444800", "?v=", "&v=", "&exp=", "..", "%2e",
+            #"[{"operation":"fit","params":{"width":5,"height":4,"type":"webp"}}]"#, #""ignore_failure":true"#, "--a",
+            "\r\n", "Content-Disposition: form-data; name=file", "--a--",
         ]
     ) { bytes in
         let text = bytes.fuzzText
@@ -28,6 +31,14 @@ extension ImageServerFuzzTests {
             let unsigned = versions.reduce(path.signature.count + 1) { $0 + $1.count + 1 }
             if path.text.count + unsigned != text.utf8.count { return "bytes that are not signed" }
             if (path.keyAndCode?.code.count ?? 32) != 32 { return "a code of another length" }
+        }
+        if let recipe = try? ImaginaryOperations(text).recipe([]), (try? Recipe(recipe.description)) != recipe {
+            return "`\(recipe)` is another recipe when parsed again"
+        }
+        if let form = try? FormPart("multipart/form-data; boundary=a", field: "file"),
+            let content = try? form.content(of: bytes), content.count + 50 > bytes.count
+        {
+            return "a form without a header"
         }
         guard let read = try? Read(text) else { return nil }
         let again: Read?

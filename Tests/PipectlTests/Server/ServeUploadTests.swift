@@ -67,7 +67,7 @@ extension CommandTests {
 
         @Test func `a refused upload is answered without its body, and the connection ends`() async throws {
             let signed = "/variant/web.AAAA/thumbnail:20,png"
-            try await Self.with(["limits.bytes=90kB", "server.rate=0.001"]) { server in
+            try await Self.with(["limits.bytes=90kB", "server.rate=0.001", "server.idleSeconds=10"]) { server in
                 for (target, length, status) in [
                     (signed, 80_000, 403), ("/variant/unsigned/nothing", 80_000, 400), (Self.path, 90_001, 413),
                     (Self.path + "/a.jpg", 80_000, 400),
