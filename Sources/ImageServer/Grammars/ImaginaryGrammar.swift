@@ -38,7 +38,14 @@ package struct ImaginaryGrammar: MountableGrammar {
         try query.check(isUpload ? ["operations", "key", "field"] : ["operations", "key", "url"], ignoring: [])
         let operations = try ImaginaryOperations(try query.required("operations"))
         let recipe = try operations.recipe(context.accepted)
-        let choice = RecipeChoice("imaginary \(recipe)") { _ in recipe }
+        let choice = RecipeChoice("imaginary \(recipe)") { header in
+            guard header.format == .svg, recipe.output?.kind == .original else { return recipe }
+            // Most operations need pixels.
+            var drawn = recipe
+            drawn.output = OutputSpecification(.format(.png))
+            drawn.output?.keep = recipe.output?.keep
+            return drawn
+        }
         var routed = RoutedRequest(answer: .choice(choice), source: "", grant: grant)
         routed.negotiates = operations.negotiates
         routed.mayPrepare = key == nil

@@ -88,6 +88,7 @@ import Variants
             $0.grammars = [
                 "netlify": map(["path": "/netlify", "unsigned": true]),
                 "astro": map(["path": "/astro", "unsigned": true]),
+                "imaginary": map(["path": "/imaginary", "unsigned": true]),
                 "ipx": map(["path": "/ipx", "unsigned": true]),
                 "imgproxy": map([
                     "path": "/imgproxy", "unsigned": true, "autoFormats": ["webp"],
@@ -127,6 +128,10 @@ import Variants
                 ("/netlify?url=\(bench.source)&w=30&fm=png", "image/png"),
                 ("/astro?href=\(bench.source)", "image/webp"),
                 ("/ipx/w_30,f_auto/\(bench.source)", "image/webp"), ("/ipx/w_30,f_png/\(bench.source)", "image/png"),
+                (
+                    "/imaginary/pipeline?operations=%5B%7B%22operation%22:%22smartcrop%22,%22params%22:%7B%22width%22:9,%22height%22:9%7D%7D%5D&url=\(bench.source)",
+                    "image/png"
+                ),
                 ("/imgproxy/a/w:30/plain/\(bench.source)@png", "image/png"),
             ] {
                 let answer = await bench.ask(target, webp)
