@@ -38,6 +38,7 @@ package enum Catalog {
         BMPDecoder.self,
         ICODecoder.self,
         SVGDecoder.self,
+        JP2Decoder.self,
     ]
 
     /// The output formats, one per line, in the order in which the documentation lists them.

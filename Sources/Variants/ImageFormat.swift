@@ -59,6 +59,7 @@ public struct ImageFormat: RawRepresentable, Sendable, Hashable, CaseIterable, C
     public static let ico = ImageFormat(
         "ico", "ICO", mediaType: "image/vnd.microsoft.icon", extensions: ["ico", "cur"])
     public static let svg = ImageFormat("svg", "SVG", mediaType: "image/svg+xml", holdsProfile: false)
+    public static let jp2 = ImageFormat("jp2", "JPEG 2000", extensions: ["jp2", "j2k", "j2c", "jpc", "jpx", "jpf"])
 
     /// All formats. Formats that can be decoded come first.
     public static let allCases: [ImageFormat] =
@@ -97,7 +98,7 @@ extension ImageFormat {
     /// The formats that can be decoded.
     public static let decodable: [ImageFormat] = Catalog.decoders.map { $0.format }
 
-    /// The formats that are decoded by default: all except JPEG XL and SVG.
+    /// The formats that are decoded by default: all except JPEG XL, SVG and JPEG 2000.
     public static let decodedByDefault: [ImageFormat] =
         Catalog.decoders.filter { $0.isOnByDefault }.map { $0.format }
 

@@ -52,7 +52,7 @@ struct RenderPlan: Sendable, Hashable {
             return
         }
         let factor = min(Double(size.width) / Double(target.width), Double(size.height) / Double(target.height))
-        shrink = header.format.decoder?.shrink(factor, quality) ?? 1
+        shrink = header.shrink(factor, quality)
         let reduced = orientation >= 5 ? target.swapped : target
         guard reduced != stored, reduced.width <= stored.width, reduced.height <= stored.height,
             job.recipe.steps.reduce(1, { $0 * $1.differenceGain }) <= SharedDecode.gainLimit
@@ -79,6 +79,12 @@ extension RenderQuality {
 }
 
 extension ImageHeader {
+    /// Returns the factor by which the decoder shrinks each edge if the picture is reduced by `factor` in total.
+    func shrink(_ factor: Double, _ quality: RenderQuality) -> Int {
+        if levels == 0 { return format.decoder?.shrink(factor, quality) ?? 1 }
+        return (0...levels).map { 1 << $0 }.last { $0 == 1 || Double($0) * quality.leftToResampler <= factor } ?? 1
+    }
+
     /// Returns the area that the picture covers in the decoded image. If the edges are not multiples of `shrink`, the
     /// last averaged squares are only partly covered. Returns nil if the picture fills the image.
     func extent(of image: Image, shrink: Int) -> Reduction.Extent? {

@@ -32,6 +32,9 @@ public struct ImageHeader: Sendable, Hashable {
     /// The number of bytes that a decoder keeps for the complete picture even if it shrinks, such as the coefficients
     /// of a progressive JPEG, the rows of an interlaced PNG or the canvas of a GIF. This is 0 if it decodes row by row.
     public var heldBytes: Int
+    /// The number of smaller versions in the file. Each has half the edges of the previous version, so a decoder can
+    /// shrink by 2, 4, 8 and so on without reading the complete picture.
+    public var levels = 0
 
     package init(
         format: ImageFormat, encodedWidth: Int, encodedHeight: Int, pages: Int = 1, hasAlpha: Bool = false,

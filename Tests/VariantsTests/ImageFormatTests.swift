@@ -13,7 +13,7 @@ import Testing
                 "jpeg image/jpeg jpg,jpeg,jpe,jfif", "png image/png png", "webp image/webp webp", "gif image/gif gif",
                 "avif image/avif avif", "heif image/heic heic,heif", "tiff image/tiff tiff,tif", "jxl image/jxl jxl",
                 "bmp image/bmp bmp,dib", "ico image/vnd.microsoft.icon ico,cur",
-                "svg image/svg+xml svg",
+                "svg image/svg+xml svg", "jp2 image/jp2 jp2,j2k,j2c,jpc,jpx,jpf",
             ])
         for format in ImageFormat.allCases {
             #expect(ImageFormat(rawValue: format.rawValue) == format && "\(format)" == format.rawValue)
@@ -23,10 +23,10 @@ import Testing
         #expect(ImageFormat(fileExtension: "tif") == .tiff && ImageFormat(fileExtension: "") == nil)
     }
 
-    @Test func `all formats but JPEG XL and SVG are read by default, and four in workers only`() {
-        #expect(ImageFormat.decodable == [.jpeg, .png, .webp, .gif, .avif, .heif, .tiff, .jxl, .bmp, .ico, .svg])
+    @Test func `all formats but JPEG XL, SVG and JPEG 2000 are read by default, and five in workers only`() {
+        #expect(ImageFormat.decodable == [.jpeg, .png, .webp, .gif, .avif, .heif, .tiff, .jxl, .bmp, .ico, .svg, .jp2])
         #expect(ImageFormat.decodedByDefault == [.jpeg, .png, .webp, .gif, .avif, .heif, .tiff, .bmp, .ico])
-        #expect(ImageFormat.decodedInWorkersOnly == [.avif, .heif, .jxl, .svg])
+        #expect(ImageFormat.decodedInWorkersOnly == [.avif, .heif, .jxl, .svg, .jp2])
         #expect(ImageFormat.svg.encoder == nil)
     }
 

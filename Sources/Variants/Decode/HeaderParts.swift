@@ -14,6 +14,8 @@ enum HeaderParts {
     static let directories = 10_000
     /// The maximum number of boxes at one level in an AVIF, HEIF or JPEG XL file. The limits of libheif are higher.
     static let boxes = 10_000
+    /// The maximum number of tiles in a JPEG 2000. OpenJPEG keeps about 10 kB per tile.
+    static let tiles = 10_000
     /// The number at which counting stops, so that counting takes only milliseconds.
     static let maxCounted = 200_000
 

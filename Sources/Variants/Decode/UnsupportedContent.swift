@@ -10,8 +10,6 @@ enum UnsupportedContent {
 
     private static func unsupported(_ reader: ByteReader) -> String? {
         if reader.matches("8BPS") { return "Photoshop" }
-        if reader.matches([0, 0, 0, 12]), reader.matches("jP  ", at: 4) { return "JPEG 2000" }
-        if reader.matches([0xFF, 0x4F, 0xFF, 0x51]) { return "JPEG 2000" }
         if reader.matches([0x76, 0x2F, 0x31, 0x01]) { return "OpenEXR" }
         if reader.matches("#?RADIANCE") || reader.matches("#?RGBE") { return "Radiance HDR" }
         if reader.matches("qoif") { return "QOI" }

@@ -83,6 +83,7 @@ extension ImageHeader {
         try coder.count("a profile", &profileBytes)
         try coder.flag(&hasFewColors)
         try coder.count("held bytes", &heldBytes)
+        try coder.count("a number of levels", &levels, 0...62)
     }
 }
 

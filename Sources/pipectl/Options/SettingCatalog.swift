@@ -221,7 +221,7 @@ enum SettingCatalog {
                 + "avif:50:effort=3, webp:keep=none"),
         Setting(
             "decoders", \.pipeline.rendering.limits.formats, .formats(among: ImageFormat.decodable),
-            "formats of originals, masks and overlays that are decoded; jxl and svg must be added explicitly; fewer formats reduce the attack surface"
+            "formats of originals, masks and overlays that are decoded; jxl, svg and jp2 must be added explicitly; fewer formats reduce the attack surface"
         ),
         Setting(
             "svg", \.pipeline.rendering.limits.svg, .choice,

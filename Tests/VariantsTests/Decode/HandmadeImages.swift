@@ -160,5 +160,7 @@ enum HandmadeImages {
         HandmadeBMP(header: 108, bits: 16, compression: 3, masks: [0xF800, 0x7E0, 0x1F, 0]).file,
         ascii("<!DOCTYPE svg [<!ENTITY a 'b'>]><svg width='9' viewBox='0 0 3 4'><g a='&a;'></g></svg>"),
         HandmadeBMP.icon([HandmadeBMP().bitmap(isIcon: true), png(width: 300, height: 200)]),
+        JP2Tests.codestream(300, 200, tile: (64, 64), precincts: [0x77, 0x88]),
+        JP2Tests.file(box("colr", [1, 0, 0] + big(16, 4)), JP2Tests.codestream(300, 200, components: 4)),
     ]
 }

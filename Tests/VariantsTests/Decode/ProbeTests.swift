@@ -151,7 +151,7 @@ import Variants
         Refusal(testDescription: "JPEG XL", bytes: [0xFF, 0x0A, 0, 0], code: .undecodable, words: "JPEG XL"),
         Refusal(
             testDescription: "JPEG 2000", bytes: [0, 0, 0, 12] + Make.ascii("jP  \r\n") + [0x87, 0x0A],
-            code: .unsupportedFormat, words: "JPEG 2000"),
+            code: .undecodable, words: "JPEG 2000"),
         Refusal(
             testDescription: "JPEG cut before its frame", bytes: [0xFF, 0xD8, 0xFF, 0xE0, 0, 16],
             code: .undecodable, words: "JPEG"),

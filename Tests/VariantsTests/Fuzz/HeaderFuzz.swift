@@ -11,7 +11,7 @@ extension VariantsFuzzTests {
             "fdAT", "iCCP",
             "eXIf", "tRNS", "ftyp", "avif", "mif1", "meta", "iprp", "ipco", "ispe", "ipma", "pitm", "irot", "auxC",
             "colr", "prof", "Exif\0\0", "ICC_PROFILE\0", "MM\0*", "II*\0", "<svg", "<!DOCTYPE", "<!ENTITY", "viewBox",
-            "&a;", "jxlc", "jxlp", "cICP", "gAMA",
+            "&a;", "jxlc", "jxlp", "jp2h", "jp2c", "cdef", "pclr", "cICP", "gAMA",
             "cHRM",
             "nclx", "clli", "iref", "auxl", "prem", "imir", "clap",
             "\u{0}\u{0}\u{0}\u{1}",

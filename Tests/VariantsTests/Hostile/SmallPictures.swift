@@ -72,6 +72,13 @@ enum SmallPictures {
                     ]
                 ))
         }
+        if VipsLibrary.has("jp2ksave_buffer") {
+            all.append(
+                (
+                    "jp2",
+                    [try saved("jp2ksave_buffer", color), try saved("jp2ksave_buffer", alpha, ("lossless", true))]
+                ))
+        }
         return all
     }
 
