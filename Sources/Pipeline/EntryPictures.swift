@@ -45,14 +45,14 @@ extension VariantEntry {
 
 extension MediaDescription {
     /// Stores the header's details in this order: pages, alpha (0 or 1), orientation (1…8), scans, bytes of the ICC
-    /// profile, few colors (0 or 1), bytes that decoders hold, levels. Older records lack the last three.
+    /// profile, few colors (0 or 1), bytes that decoders hold, levels, windows (0 or 1). Older records lack the last four.
     fileprivate init(_ header: ImageHeader) {
         self.init(
             type: header.format.mediaType, width: header.encodedWidth, height: header.encodedHeight,
             details: [
                 header.pages, header.hasAlpha ? 1 : 0, header.orientation, header.scans, header.profileBytes,
                 header.hasFewColors ? 1 : 0, header.heldBytes,
-                header.levels,
+                header.levels, header.readsWindows ? 1 : 0,
             ])
     }
 }
@@ -60,12 +60,13 @@ extension MediaDescription {
 extension ImageHeader {
     fileprivate init?(_ media: MediaDescription) {
         let details = media.details
-        guard let format = ImageFormat(mediaType: media.type), (5...8).contains(details.count) else { return nil }
+        guard let format = ImageFormat(mediaType: media.type), (5...9).contains(details.count) else { return nil }
         self.init(
             format: format, encodedWidth: media.width, encodedHeight: media.height, pages: details[0],
             hasAlpha: details[1] != 0, orientation: details[2], scans: details[3], profileBytes: details[4],
             hasFewColors: details.count > 5 && details[5] != 0, heldBytes: details.count > 6 ? details[6] : 0)
         if details.count > 7 { levels = min(62, max(0, details[7])) }
+        readsWindows = details.count > 8 && details[8] != 0
     }
 }
 

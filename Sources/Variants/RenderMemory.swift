@@ -17,7 +17,7 @@ struct RenderMemory: Sendable, Hashable {
         decode = header.format.decoder?.memory(header, shrink: plan.shrink, count: job.original.count) ?? 0
         // This is enough for about 700 rows of four bands. A pixel takes eight bytes if the format may have 16 bits per
         // sample.
-        rows = 40 << 20 + header.encodedWidth * ([.jpeg, .webp, .gif].contains(header.format) ? 2800 : 5600)
+        rows = 40 << 20 + plan.read.width * ([.jpeg, .webp, .gif].contains(header.format) ? 2800 : 5600)
 
         let steps = job.recipe.steps
         let bands = header.hasAlpha || steps.contains(where: { $0.alphaEffect != .keeps }) ? 4.0 : 3.0

@@ -6,6 +6,12 @@ struct RenderPlan: Sendable, Hashable {
     var orientation: Int
     /// The factor by which the decoder shrinks each edge. 1 for a full decode.
     var shrink: Int
+    /// The part of the stored picture that a leading `crop` selects, if the decoder reads only this part. Its edges are
+    /// multiples of `shrink`, except at the edges of the picture. Otherwise nil.
+    var window: PixelRectangle?
+    /// The size of the part that the decoder reads. If the file contains smaller versions, this is the size in the
+    /// version that is read.
+    var read: PixelSize
     /// The size at which a vector drawing is rendered for the first step. If nil, the drawing's own size is used.
     var drawn: PixelSize?
     /// The size to which the first step shrinks the stored picture, if the render can use a shared decode. This
@@ -27,19 +33,28 @@ struct RenderPlan: Sendable, Hashable {
         size = orientation >= 5 ? stored.swapped : stored
         shrink = 1
         light = job.light
+        read = stored
 
         // libvips shrinks only the first frame of an animation while decoding.
         if job.frameCount > 1 { return }
         // The decoder may shrink only if the recipe starts with a resize. Any other first step needs all pixels.
         let target: PixelSize
         var quality = job.quality
-        switch job.recipe.steps.first {
+        var steps = job.recipe.steps[...]
+        var whole = size
+        if header.readsWindows, orientation == 1, let crop = steps.first as? Crop, let part = crop.window(of: size) {
+            window = part
+            whole = PixelSize(width: part.width, height: part.height)
+            read = whole
+            steps = steps.dropFirst()
+        }
+        switch steps.first {
         case let thumbnail as Thumbnail:
-            target = thumbnail.geometry(of: size).scaled
+            target = thumbnail.geometry(of: whole).scaled
             quality = thumbnail.resample ?? quality
             light = thumbnail.light ?? light
         case let scaled as Scaled:
-            target = size.scaled(by: scaled.factor)
+            target = whole.scaled(by: scaled.factor)
             light = scaled.light ?? light
         default:
             return
@@ -51,8 +66,13 @@ struct RenderPlan: Sendable, Hashable {
             drawn = PixelSize(width: edge(size.width), height: edge(size.height))
             return
         }
-        let factor = min(Double(size.width) / Double(target.width), Double(size.height) / Double(target.height))
+        let factor = min(Double(whole.width) / Double(target.width), Double(whole.height) / Double(target.height))
         shrink = header.shrink(factor, quality)
+        while let window, shrink > 1, !window.isMultiple(of: shrink, in: stored) { shrink /= 2 }
+        if header.levels > 0 {
+            read = PixelSize(width: max(1, read.width / shrink), height: max(1, read.height / shrink))
+        }
+        if window != nil { return }
         let reduced = orientation >= 5 ? target.swapped : target
         guard reduced != stored, reduced.width <= stored.width, reduced.height <= stored.height,
             job.recipe.steps.reduce(1, { $0 * $1.differenceGain }) <= SharedDecode.gainLimit
@@ -62,6 +82,17 @@ struct RenderPlan: Sendable, Hashable {
             shared = target
             shrink = decode.shrink
         }
+    }
+}
+
+extension PixelRectangle {
+    /// Whether a picture of this size that is divided by `factor` contains the rectangle without partial pixels, except
+    /// at the right and bottom edges.
+    fileprivate func isMultiple(of factor: Int, in size: PixelSize) -> Bool {
+        func isMultiple(_ start: Int, _ length: Int, _ edge: Int) -> Bool {
+            start % factor == 0 && (length % factor == 0 || start + length == edge) && start / factor < edge / factor
+        }
+        return isMultiple(x, width, size.width) && isMultiple(y, height, size.height)
     }
 }
 
@@ -146,8 +177,14 @@ extension RenderJob {
         if frames > limits.frames {
             throw .overLimit("the animation has \(frames) frames", "frames", limits.frames, remedy: remedy)
         }
-        if overflow || overflowOfAll || pixels > limits.pixels {
+        func fits(_ read: PixelSize) -> Bool {
+            let (area, overflow) = read.width.multipliedReportingOverflow(by: read.height)
+            return !overflow && area <= limits.pixels
+        }
+        let isPart = frames == 1 && area > 0 && !overflow && (header.readsWindows || header.levels > 0)
+        if overflow || overflowOfAll || pixels > limits.pixels, !isPart || !fits(RenderPlan(alone: self).read) {
             var message = header.sizeText
+            let remedy = isPart ? "begin the recipe with a smaller `crop`, or raise the limit" : remedy
             if frames > 1 { message += " × \(frames) frames" }
             throw .overLimit("the picture has " + message, "pixels", limits.pixels, remedy: remedy)
         }

@@ -35,6 +35,8 @@ public struct ImageHeader: Sendable, Hashable {
     /// The number of smaller versions in the file. Each has half the edges of the previous version, so a decoder can
     /// shrink by 2, 4, 8 and so on without reading the complete picture.
     public var levels = 0
+    /// Whether a decoder can read a part of the picture without the rest, as in a TIFF with tiles.
+    public var readsWindows = false
 
     package init(
         format: ImageFormat, encodedWidth: Int, encodedHeight: Int, pages: Int = 1, hasAlpha: Bool = false,
@@ -194,8 +196,8 @@ package struct ResolvedOutput: Sendable, Hashable {
 /// configuration.rendering.limits.formats = [.jpeg, .png, .webp]
 /// ```
 public struct RenderLimits: Sendable, Hashable {
-    /// The maximum number of pixels, summed over all frames that the recipe decodes. Defaults to 100 million. In a
-    /// worker, `WorkerConfiguration.memory` also limits the memory of a render.
+    /// The maximum number of pixels, summed over all frames that the recipe decodes. Only the decoded part counts if the
+    /// file has tiles or smaller versions (`ImageHeader.readsWindows`, `levels`). Defaults to 100 million. In a worker, `WorkerConfiguration.memory` also limits the memory of a render.
     public var pixels = 100_000_000
     /// The maximum size of the original in bytes. Defaults to 100 MB.
     public var bytes = 100_000_000

@@ -37,8 +37,8 @@ struct RenderWork: Sendable, Hashable {
         let frames = Double(job.frameCount)
         func pixels(_ size: PixelSize) -> Double { Double(size.width) * Double(size.height) * frames }
         var size = plan.size
-        let stored = pixels(size)
-        var now = stored / Double(plan.shrink * plan.shrink)
+        let stored = pixels(plan.read)
+        var now = job.header.levels > 0 ? stored : stored / Double(plan.shrink * plan.shrink)
         // A decoder that shrinks still reads the complete file, which is about half of its work.
         let decoded = (stored + now) / 2 * (job.header.format.decoder?.nanosecondsPerPixel(job.header) ?? 0)
         var nanoseconds = 0.0

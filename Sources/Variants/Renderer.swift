@@ -171,7 +171,7 @@ struct Render {
 
     private func pixelsOfBytes() throws(RenderError) -> PixelBuffer {
         let (frames, _, plan) = try open(frames: 1)
-        let picture = try applySteps(to: picture(of: frames, 0, plan))
+        let picture = try applySteps(plan, to: picture(of: frames, 0, plan))
         let image = try picture.image.withAlpha()
         let pixels = try image.computed(context.control)
         return PixelBuffer(width: image.width, height: image.height, pixels: pixels.array)
@@ -221,6 +221,7 @@ struct Render {
             image: try frames.frame(index), size: oriented, orientation: plan.orientation,
             keepsProfile: job.recipe.keepsProfile && job.output.format.holdsProfile)
         picture.extent = job.header.extent(of: picture.image, shrink: plan.shrink)
+        if let window = plan.window { try picture.select(window, shrink: plan.shrink) }
         if let shared = job.shared, let target = plan.shared {
             let (job, control) = (job, context.control)
             // This is safe because only a step of this render calls the closure, and the bytes stay valid until the
@@ -272,15 +273,16 @@ struct Render {
         _ frames: FrameSequence, _ index: Int, _ plan: RenderPlan
     ) throws(RenderError) -> Picture {
         context.windows.beginFrame()
-        let picture = try applySteps(to: try picture(of: frames, index, plan))
+        let picture = try applySteps(plan, to: try picture(of: frames, index, plan))
         guard !job.output.format.holdsAlpha, picture.image.hasAlpha else { return picture }
         let white = Color(red: 255, green: 255, blue: 255)
         return try picture.flattened(onto: picture.background ?? white)
     }
 
-    private func applySteps(to decoded: Picture) throws(RenderError) -> Picture {
+    private func applySteps(_ plan: RenderPlan, to decoded: Picture) throws(RenderError) -> Picture {
         var picture = decoded
-        for step in job.recipe.steps {
+        // The window is the result of the first step.
+        for step in job.recipe.steps.dropFirst(plan.window == nil ? 0 : 1) {
             try context.control.check()
             picture = try step.apply(to: picture, in: context)
         }

@@ -18,6 +18,7 @@ enum JP2Decoder: OriginalDecoder {
             format: .jp2, encodedWidth: found.width, encodedHeight: found.height, hasAlpha: found.hasAlpha,
             profileBytes: found.profile?.count ?? 0, heldBytes: found.heldBytes)
         header.levels = found.levels
+        header.readsWindows = true
         return header
     }
 

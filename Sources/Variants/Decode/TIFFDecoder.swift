@@ -1,5 +1,6 @@
 /// Decodes TIFF and BigTIFF. Uses the picture in the first directory, or the full picture if the first one is a reduced
-/// version.
+/// version. Smaller pictures
+/// are decoded from the smaller versions in a pyramid.
 enum TIFFDecoder: OriginalDecoder {
     static let format = ImageFormat.tiff
     static let loader = "tiffload_buffer"
@@ -8,15 +9,22 @@ enum TIFFDecoder: OriginalDecoder {
 
     static func header(_ file: ByteReader) throws(RenderError) -> ImageHeader {
         guard let first = TIFFHeader(file) else { throw ImageHeader.damaged("TIFF", "its header is truncated") }
-        let pages = first.chain.count
-        try HeaderParts.check("TIFF", pages, "directories", most: HeaderParts.directories)
-        let picture = first.picture { refusal($0) == nil }.directory
+        let chain = first.chain
+        try HeaderParts.check("TIFF", chain.count, "directories", most: HeaderParts.directories)
+        var header = try header(of: first.picture { refusal($0) == nil }, in: chain)
+        header.pages = max(1, chain.count)
+        return header
+    }
+
+    private static func header(of found: TIFFPicture, in chain: [Int]) throws(RenderError) -> ImageHeader {
+        let picture = found.directory
         guard let width = picture.value(256), let height = picture.value(257) else {
             throw ImageHeader.damaged("TIFF", "its first directory has no image size")
         }
         try ImageHeader.checkSize("TIFF", width, height)
         var header = ImageHeader(format: .tiff, encodedWidth: width, encodedHeight: height)
-        header.pages = max(1, pages)
+        header.levels = found.levels(in: chain).count
+        header.readsWindows = found.isTiled && found.isPlain
         header.orientation = picture.orientation ?? 1
         header.hasAlpha = (picture.value(277) ?? 1) > TIFFSamples.colors(picture.value(262) ?? 1)
         // A complete strip or row of tiles is decoded at a time.
@@ -64,18 +72,24 @@ enum TIFFDecoder: OriginalDecoder {
         guard let first = TIFFHeader(ByteReader(bytes)) else {
             throw ImageHeader.damaged("TIFF", "its header is truncated")
         }
-        let (picture, page, subIFD) = first.picture { refusal($0) == nil }
-        if let refusal = refusal(picture) { throw RenderError(.undecodable, refusal) }
-        let options: [(String, VipsArgument)] =
-            [("page", .int(page))] + (subIFD.map { [("subifd", .int($0))] } ?? [])
-        if let image = try TIFFSamples(picture)?.image(options) { return image }
-        return try load(.bytes(bytes), options)
+        let picture = first.picture { refusal($0) == nil }
+        if let refusal = refusal(picture.directory) { throw RenderError(.undecodable, refusal) }
+        if let image = try TIFFSamples(picture.directory)?.image(picture.options) { return image }
+        let image = try load(.bytes(bytes), picture.options)
+        guard shrink > 1 else { return image }
+        let levels = picture.levels(in: first.chain)
+        guard shrink.trailingZeroBitCount <= levels.count else {
+            throw RenderError(.undecodable, "the TIFF has no version of 1/\(shrink)")
+        }
+        let level = try load(.bytes(bytes), levels[shrink.trailingZeroBitCount - 1].options).labeled(nil)
+        level.copy("icc-profile-data", "exif-data", "xmp-data", "iptc-data", from: image)
+        return level
     }
 
     /// Returns the reason why the samples cannot be decoded, or nil if they can. The tags are BitsPerSample,
     /// SamplesPerPixel, PhotometricInterpretation and SampleFormat (TIFF 6.0 §19: 1 for unsigned, 2 for signed, 3 for
     /// floats, 4 for undefined samples, which are treated as unsigned, and 5 and 6 for complex samples).
-    private static func refusal(_ picture: TIFFHeader) -> String? {
+    static func refusal(_ picture: TIFFHeader) -> String? {
         let bits = picture.value(258) ?? 1
         let given = picture.value(339) ?? 1
         let kind = given == 4 ? 1 : given

@@ -70,23 +70,28 @@ struct TIFFHeader {
         return found
     }
 
-    /// Returns the directory of the picture and its number in the chain. If the picture is in SubIFDs (TIFF technical
-    /// note 1), returns the number of the directory that contains them, and the number of the picture among them. The
-    /// picture is in the first directory, unless that directory declares itself a reduced version of another picture
+    /// Returns the picture of the file. It is in the first directory, unless that directory declares itself a reduced version of another picture
     /// (NewSubfileType, TIFF 6.0 §8) and a full version can be decoded.
-    func picture(_ isReadable: (TIFFHeader) -> Bool) -> (directory: TIFFHeader, page: Int, subIFD: Int?) {
-        func reduces(_ directory: Int) -> Bool { (value(254, in: directory) ?? 0) & 1 == 1 }
-        guard reduces(first) else { return (self, 0, nil) }
+    func picture(_ isReadable: (TIFFHeader) -> Bool) -> TIFFPicture {
+        guard isReduced(first) else { return TIFFPicture(directory: self, page: 0, subIFD: nil) }
         for (page, directory) in chain.prefix(16).enumerated() {
             for (index, offset) in ([directory] + numbers(330, in: directory, limit: 8)).enumerated()
-            where !reduces(offset) {
-                var found = self
-                found.first = offset
-                guard found.value(256) != nil, found.value(257) != nil, isReadable(found) else { continue }
-                return (found, page, index > 0 ? index - 1 : nil)
+            where !isReduced(offset) {
+                let found = TIFFPicture(directory: at(offset), page: page, subIFD: index > 0 ? index - 1 : nil)
+                if found.size != nil, isReadable(found.directory) { return found }
             }
         }
-        return (self, 0, nil)
+        return TIFFPicture(directory: self, page: 0, subIFD: nil)
+    }
+
+    /// Whether a directory declares itself a reduced version of another picture.
+    func isReduced(_ directory: Int) -> Bool { (value(254, in: directory) ?? 0) & 1 == 1 }
+
+    /// Returns a copy in which the directory at this offset is read by default.
+    func at(_ directory: Int) -> TIFFHeader {
+        var copy = self
+        copy.first = directory
+        return copy
     }
 
     /// Returns the offset of the first entry with a tag. Searches the first directory by default.

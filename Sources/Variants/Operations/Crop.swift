@@ -78,6 +78,10 @@ struct Crop: ResizingOperation {
         return try normalized.cropped(to: part(of: size))
     }
 
+    /// Returns the rectangle that is cropped. Returns nil if there is no offset, or if the rectangle is outside the
+    /// picture.
+    func window(of size: PixelSize) -> PixelRectangle? { offset == nil ? nil : try? part(of: size) }
+
     /// Returns the rectangle at the offset, clipped to the picture.
     private func part(of size: PixelSize) throws(RenderError) -> PixelRectangle {
         let offset = offset ?? (0, 0)

@@ -63,6 +63,17 @@ package struct Picture: Sendable {
         return result
     }
 
+    /// Selects a part of a picture that its decoder has shrunk. The part is in pixels of the full resolution.
+    mutating func select(_ window: PixelRectangle, shrink: Int) throws(RenderError) {
+        func part(_ start: Int, _ length: Int, _ edge: Int) -> (start: Int, length: Int) {
+            (start / shrink, min((length + shrink - 1) / shrink, edge - start / shrink))
+        }
+        let (across, down) = (part(window.x, window.width, image.width), part(window.y, window.height, image.height))
+        image = try image.area(
+            PixelRectangle(x: across.start, y: down.start, width: across.length, height: down.length))
+        size = PixelSize(width: window.width, height: window.height)
+    }
+
     /// Converts to sRGB, or to RGB in the picture's own profile if the profile is kept.
     mutating func convert() throws(RenderError) {
         (image, profile) = try ColorConversion.sRGB(image, keepsProfile: keepsProfile)
@@ -130,8 +141,11 @@ extension Image {
         return try Image(storage, width: width, height: height, bands: bands, format: format).labeled("srgb")
     }
 
-    /// Returns the pixels with a different interpretation.
-    func labeled(_ interpretation: String) throws(RenderError) -> Image {
-        try VipsCall("copy", ["in": .image(self), "interpretation": .string(interpretation)]).image()
+    /// Returns the pixels with a different interpretation. If it is nil, returns a copy with its own metadata.
+    func labeled(_ interpretation: String?) throws(RenderError) -> Image {
+        try VipsCall(
+            nickname: "copy",
+            arguments: [("in", .image(self))] + (interpretation.map { [("interpretation", .string($0))] } ?? [])
+        ).image()
     }
 }

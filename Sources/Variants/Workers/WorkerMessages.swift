@@ -84,6 +84,7 @@ extension ImageHeader {
         try coder.flag(&hasFewColors)
         try coder.count("held bytes", &heldBytes)
         try coder.count("a number of levels", &levels, 0...62)
+        try coder.flag(&readsWindows)
     }
 }
 

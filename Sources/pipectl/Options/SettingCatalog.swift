@@ -234,7 +234,7 @@ enum SettingCatalog {
         ),
         Setting(
             "limits.pixels", \.pipeline.rendering.limits.pixels, .integer(positive),
-            "maximum number of pixels of an original, summed over all frames that the recipe decodes",
+            "maximum number of pixels of an original, summed over all frames that the recipe decodes; for tiles and pyramids (TIFF, JPEG 2000), only the part that is decoded counts",
             unlessServing: OtherDefault(
                 500_000_000, "the pictures are the user's own, and no other clients are waiting")),
         Setting(
