@@ -29,7 +29,7 @@ extension Site {
         var answer: ImageResponse
         do throws(PipelineError) { answer = try await pipeline.description(of: asked) } catch { throw Problem(error) }
         guard let header = answer.record.header else { throw Problem(.notAnImage) }
-        let (text, mediaType) = routed.describe(header)
+        guard let (text, mediaType) = routed.describe(header) else { throw Problem(.notFound) }
         answer.bytes = Array(text.utf8)
         answer.mediaType = mediaType
         // Forms that differ only in their media type need different entity tags.

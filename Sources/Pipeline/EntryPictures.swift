@@ -45,28 +45,42 @@ extension VariantEntry {
 
 extension MediaDescription {
     /// Stores the header's details in this order: pages, alpha (0 or 1), orientation (1…8), scans, bytes of the ICC
-    /// profile, few colors (0 or 1), bytes that decoders hold, levels, windows (0 or 1). Older records lack the last four.
+    /// profile, few colors (0 or 1), bytes that decoders hold, levels, windows (0 or 1), and eight numbers for each
+    /// further page. Older records lack the last ones.
     fileprivate init(_ header: ImageHeader) {
         self.init(
             type: header.format.mediaType, width: header.encodedWidth, height: header.encodedHeight,
             details: [
                 header.pages, header.hasAlpha ? 1 : 0, header.orientation, header.scans, header.profileBytes,
-                header.hasFewColors ? 1 : 0, header.heldBytes,
-                header.levels, header.readsWindows ? 1 : 0,
-            ])
+                header.hasFewColors ? 1 : 0, header.heldBytes, header.levels, header.readsWindows ? 1 : 0,
+            ]
+                + header.furtherPages.flatMap {
+                    [
+                        $0.encodedWidth, $0.encodedHeight, $0.hasAlpha ? 1 : 0, $0.orientation, $0.profileBytes,
+                        $0.heldBytes, $0.levels, $0.readsWindows ? 1 : 0,
+                    ]
+                })
     }
 }
 
 extension ImageHeader {
     fileprivate init?(_ media: MediaDescription) {
         let details = media.details
-        guard let format = ImageFormat(mediaType: media.type), (5...9).contains(details.count) else { return nil }
+        guard let format = ImageFormat(mediaType: media.type), details.count >= 5 else { return nil }
         self.init(
             format: format, encodedWidth: media.width, encodedHeight: media.height, pages: details[0],
             hasAlpha: details[1] != 0, orientation: details[2], scans: details[3], profileBytes: details[4],
             hasFewColors: details.count > 5 && details[5] != 0, heldBytes: details.count > 6 ? details[6] : 0)
-        if details.count > 7 { levels = min(62, max(0, details[7])) }
-        readsWindows = details.count > 8 && details[8] != 0
+        guard details.count > 8 else { return }
+        (levels, readsWindows) = (min(62, max(0, details[7])), details[8] != 0)
+        furtherPages = stride(from: 9, through: details.count - 8, by: 8).map { start in
+            let page = Array(details[start..<start + 8])
+            var header = ImageHeader(
+                format: format, encodedWidth: page[0], encodedHeight: page[1], hasAlpha: page[2] != 0,
+                orientation: page[3], profileBytes: page[4], heldBytes: page[5])
+            (header.levels, header.readsWindows) = (min(62, max(0, page[6])), page[7] != 0)
+            return header
+        }
     }
 }
 

@@ -37,6 +37,9 @@ public struct ImageHeader: Sendable, Hashable {
     public var levels = 0
     /// Whether a decoder can read a part of the picture without the rest, as in a TIFF with tiles.
     public var readsWindows = false
+    /// The headers of the second and later pages of a TIFF, which `page:N` selects. Smaller versions of a page are not
+    /// included.
+    package var furtherPages: [ImageHeader] = []
 
     package init(
         format: ImageFormat, encodedWidth: Int, encodedHeight: Int, pages: Int = 1, hasAlpha: Bool = false,
@@ -52,6 +55,14 @@ public struct ImageHeader: Sendable, Hashable {
         self.profileBytes = profileBytes
         self.hasFewColors = hasFewColors
         self.heldBytes = heldBytes
+    }
+
+    /// The maximum number of a page that `page:N` can select.
+    package static let pageLimit = 500
+
+    /// Returns the header of a page, starting at 1. Returns nil if there is no such page.
+    package func page(_ number: Int) -> ImageHeader? {
+        number == 1 ? self : furtherPages.indices.contains(number - 2) ? furtherPages[number - 2] : nil
     }
 
     /// The width in pixels after the orientation has been applied.
@@ -308,8 +319,9 @@ public struct RenderJob: Sendable {
     ) {
         self.init(
             original: EncodedBytes(original), header: header, recipe: recipe,
-            output: recipe.resolvedOutput(for: header, negotiated: negotiated, svg: limits.svg), quality: quality,
-            limits: limits,
+            output: recipe.resolvedOutput(
+                for: header.page(recipe.page) ?? header, negotiated: negotiated, svg: limits.svg),
+            quality: quality, limits: limits,
             masks: masks)
     }
 
@@ -318,7 +330,8 @@ public struct RenderJob: Sendable {
         quality: RenderQuality = .balanced, limits: RenderLimits = RenderLimits(), masks: [String: [UInt8]] = [:]
     ) {
         self.original = original
-        self.header = header
+        // The header may already be that of the page.
+        self.header = header.page(recipe.page) ?? header
         self.recipe = header.format.decoder?.isDrawing == true ? recipe.enlarging : recipe
         self.output = output
         self.quality = quality

@@ -194,12 +194,13 @@ struct Render {
             image = try Decoding.open(file.bytes, header)
         } else {
             image = try Decoding.open(
-                original, job.header, shrink: plan.shrink, frames: frames, isDamaged: isDamaged)
+                original, job.header, page: job.recipe.page, shrink: plan.shrink, frames: frames, isDamaged: isDamaged)
         }
         if let shared = job.shared, plan.shared != nil, !shared.fits(image) {
             // This picture must be converted before it is shrunk, so it cannot share a decode.
             plan = RenderPlan(alone: job)
-            image = try Decoding.open(original, job.header, shrink: plan.shrink, frames: frames)
+            image = try Decoding.open(
+                original, job.header, page: job.recipe.page, shrink: plan.shrink, frames: frames)
         }
         context.control.watch(image)
         if let profile = image.blob("icc-profile-data"), profile.count > job.limits.profileBytes {
@@ -231,7 +232,7 @@ struct Render {
                 shared: shared, target: target, pictures: pictures, isDrawn: context.isDrawn
             ) { () throws(RenderError) in
                 let plan = RenderPlan(alone: job)
-                let image = try Decoding.open(original, job.header, shrink: plan.shrink)
+                let image = try Decoding.open(original, job.header, page: job.recipe.page, shrink: plan.shrink)
                 control.watch(image)
                 return (image, job.header.extent(of: image, shrink: plan.shrink))
             }

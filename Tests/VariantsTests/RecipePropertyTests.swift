@@ -142,7 +142,9 @@ final class RecipeWriter {
 
     func recipe() -> String {
         var steps = (0..<int(0...8)).map { _ in step() }
-        for option in ["orient:off", "profile:keep", "frames:" + pick(["first", "all", whole(1...300)])]
+        for option in [
+            "orient:off", "profile:keep", "frames:" + pick(["first", "all", whole(1...300)]), "page:" + whole(1...500),
+        ]
         where int(0...3) == 0 {
             steps.insert(option, at: int(0...steps.count))
         }

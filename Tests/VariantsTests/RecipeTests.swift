@@ -57,6 +57,8 @@ import Testing
         ("frames:first", ""),
         ("frames:1", ""),
         ("frames:012", "frames:12"),
+        ("circle,page:2,frames:all", "frames:all,page:2,circle"),
+        ("page:1", ""),
         ("jpeg:80", "jpeg"),
         ("avif:70", "avif"),
         ("avif:80", "avif:80"),

@@ -61,6 +61,7 @@ import Testing
             case .all: recipe.allFrames()
             case .count(let count): recipe.frames(count)
             }
+        if parsed.page > 1 { recipe = recipe.page(parsed.page) }
         for step in parsed.steps {
             seen.insert(type(of: step).token)
             recipe = try typed(recipe, step)

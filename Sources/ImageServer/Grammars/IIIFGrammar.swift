@@ -31,12 +31,14 @@ package struct IIIFGrammar: MountableGrammar {
             throw Problem(.malformedRequest, "the request has no valid `Host`")
         }
         let service = "\(base)/\(version.rawValue)/\(Self.uriText(segments[1]))"
-        let (source, grant) = try source(segments[1], context)
+        guard var identifier = Self.decoded(segments[1]) else { throw Problem(.notFound) }
+        let page = settings.page(&identifier)
+        let (source, grant) = try source(identifier, context)
         var routed = RoutedRequest(answer: .redirect(service + "/info.json"), source: source, grant: grant)
         switch segments.dropFirst(2) {
         case [], [""]: break
-        case ["info.json"]: describe(&routed, version, service, context)
-        case let rest where rest.count == 4: try choose(&routed, version, service, rest, context)
+        case ["info.json"]: describe(&routed, version, service, page, context)
+        case let rest where rest.count == 4: try choose(&routed, version, service, page, rest, context)
         default: throw unknownPath
         }
         return routed
@@ -87,9 +89,8 @@ package struct IIIFGrammar: MountableGrammar {
     /// Returns the source that an identifier names, and the permission. The operator has opened all sources in
     /// `identifiers` and in the site's base URLs.
     private func source(
-        _ segment: Substring, _ context: GrammarContext
+        _ identifier: String, _ context: GrammarContext
     ) throws(Problem) -> (text: String, grant: Signature.Grant) {
-        guard let identifier = Self.decoded(segment) else { throw Problem(.notFound) }
         if let source = settings.source(of: identifier) ?? (context.isNamed(identifier) ? identifier : nil) {
             return (source, try context.signature.grant(ifUnsigned: true))
         }
@@ -100,16 +101,19 @@ package struct IIIFGrammar: MountableGrammar {
     // MARK: Responses
 
     private func describe(
-        _ routed: inout RoutedRequest, _ version: IIIFVersion, _ service: String, _ context: GrammarContext
+        _ routed: inout RoutedRequest, _ version: IIIFVersion, _ service: String, _ page: Int,
+        _ context: GrammarContext
     ) {
         let isLinkedData = context.accept.map(Self.namesLinkedData) == true
         let limits = settings.limits(context.outputEdge)
         routed.answer = .information
         routed.describe = { [settings] header in
-            (
-                settings.information(on: header, version, service, limits),
-                isLinkedData ? "application/ld+json;profile=\"\(version.context)\"" : "application/json"
-            )
+            header.page(page).map {
+                (
+                    settings.information(on: $0, version, service, limits),
+                    isLinkedData ? "application/ld+json;profile=\"\(version.context)\"" : "application/json"
+                )
+            }
         }
         guard !isLinkedData else { return }
         routed.present = { response, _ in
@@ -127,8 +131,8 @@ package struct IIIFGrammar: MountableGrammar {
     }
 
     private func choose(
-        _ routed: inout RoutedRequest, _ version: IIIFVersion, _ service: String, _ segments: ArraySlice<Substring>,
-        _ context: GrammarContext
+        _ routed: inout RoutedRequest, _ version: IIIFVersion, _ service: String, _ page: Int,
+        _ segments: ArraySlice<Substring>, _ context: GrammarContext
     ) throws(Problem) {
         let texts = segments.compactMap(Self.decoded)
         guard texts.count == segments.count else {
@@ -136,13 +140,16 @@ package struct IIIFGrammar: MountableGrammar {
         }
         let parameters = try IIIFParameters(texts, version, settings.formats)
         let limits = settings.limits(context.outputEdge)
-        let text = (["iiif", version.rawValue] + texts).joined(separator: "/")
+        let text = (["iiif", version.rawValue, String(page)] + texts).joined(separator: "/")
         routed.answer = .choice(
             RecipeChoice(text) { header throws(PipelineError) in
-                try IIIFPicture(parameters, of: header, limits).recipe
+                guard let header = header.page(page) else { throw PipelineError(.notFound, "there is no page \(page)") }
+                var recipe = try IIIFPicture(parameters, of: header, limits).recipe
+                recipe.page = page
+                return recipe
             })
         routed.present = { response, picture in
-            guard let header = picture.header,
+            guard let header = picture.header?.page(page),
                 let canonical = try? IIIFPicture(parameters, of: header, limits).canonical
             else { return }
             response.fields.append(

@@ -57,6 +57,8 @@ struct IIIFSettings: Sendable {
         fileprivate let name: [Substring]
         fileprivate let source: [Substring]
 
+        fileprivate func isExactly(_ identifier: String) -> Bool { name.count == 1 && name[0] == identifier }
+
         /// Returns the source of an identifier, or nil if the entry has a different name or the text at `*` could lead
         /// to a different folder.
         fileprivate func source(of identifier: String) -> String? {
@@ -84,6 +86,17 @@ struct IIIFSettings: Sendable {
     /// Returns the source that `identifiers` gives for an identifier. Returns nil if it gives no source.
     func source(of identifier: String) -> String? {
         identifiers.lazy.compactMap { $0.source(of: identifier) }.first
+    }
+
+    /// Removes `;N` from the end of an identifier, as in Cantaloupe, and returns the page N. Returns 1 if there is none, or
+    /// if `identifiers` contains the complete identifier.
+    func page(_ identifier: inout String) -> Int {
+        let parts = identifier.split(separator: ";", omittingEmptySubsequences: false)
+        guard parts.count > 1, let last = parts.last, let page = PlainNumber.parseWhole(last), page > 0,
+            !identifiers.contains(where: { $0.isExactly(identifier) })
+        else { return 1 }
+        identifier.removeLast(last.count + 1)
+        return page
     }
 
     /// Whether a source is an absolute URL, and does not name a base URL.

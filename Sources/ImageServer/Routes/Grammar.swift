@@ -124,8 +124,8 @@ package struct RoutedRequest: Sendable {
     package var form: FormPart?
     /// Whether a response from memory may answer the same target again without a call of `read`. Defaults to true.
     package var mayPrepare = true
-    /// Returns the body and the media type of `information`.
-    package var describe: @Sendable (ImageHeader) -> (text: String, mediaType: String) = { _ in ("", "") }
+    /// Returns the body and the media type of `information`. Returns nil if the source does not contain the picture.
+    package var describe: @Sendable (ImageHeader) -> (text: String, mediaType: String)? = { _ in nil }
     /// Returns the JSON of `info` with the names of another system, given the JSON with ours.
     package var translate: @Sendable (SourceInformation, String) -> String = { $1 }
     /// Gives a successful response the header fields that clients of the grammar expect.

@@ -39,7 +39,13 @@ struct RenderStage: Sendable {
     func plan(
         _ recipe: Recipe, of original: Original, _ admitted: AdmittedRequest, with libraries: RenderLibraries
     ) throws(PipelineError) -> Plan {
-        let header = try header(of: original, admitted)
+        let first = try header(of: original, admitted)
+        guard let header = first.page(recipe.page) else {
+            throw PipelineError(
+                .notFound,
+                "\(admitted.displayName): there is no page \(recipe.page); \(first.furtherPages.count + 1) can be selected"
+            )
+        }
         let output = recipe.resolvedOutput(
             for: header, negotiated: admitted.request.negotiated, with: libraries, effort: effort,
             defaults: outputs, svg: limits.svg)

@@ -41,6 +41,8 @@ protocol OriginalDecoder: Sendable {
     static func options(shrink: Int, frames: Int) -> [(String, VipsArgument)]
     /// Opens a file that is not empty. Pixels are decoded on demand, and only from top to bottom.
     static func open(_ bytes: UnsafeRawBufferPointer, shrink: Int, frames: Int) throws(RenderError) -> Image
+    /// Opens a page of a document, starting at 1.
+    static func open(_ bytes: UnsafeRawBufferPointer, page: Int, shrink: Int) throws(RenderError) -> Image
     /// Whether `openDamaged` is supported.
     static var readsDamaged: Bool { get }
     /// Opens a file with missing pixels. The missing pixels have arbitrary colors.
@@ -84,6 +86,10 @@ extension OriginalDecoder {
         return try load(source, failOn: failOn, options(shrink: shrink, frames: frames))
     }
 
+    static func open(_ bytes: UnsafeRawBufferPointer, page: Int, shrink: Int) throws(RenderError) -> Image {
+        throw RenderError(.notApplicable, "`page:\(page)`: pages of \(format.title) originals cannot be selected")
+    }
+
     /// Opens `source` with the loader.
     static func load(
         _ source: VipsArgument, failOn: String = "truncated", _ options: [(String, VipsArgument)]
@@ -119,7 +125,7 @@ enum Decoding {
     /// vertically and composited as in a viewer. If `isDamaged` is true, pixels may be missing, and the available part
     /// is decoded.
     static func open(
-        _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat, shrink: Int = 1, frames: Int = 1,
+        _ bytes: UnsafeRawBufferPointer, _ format: ImageFormat, page: Int = 1, shrink: Int = 1, frames: Int = 1,
         isDamaged: Bool = false
     ) throws(RenderError) -> Image {
         if bytes.isEmpty { throw RenderError(.notAnImage, "the image data is empty") }
@@ -130,18 +136,20 @@ enum Decoding {
         // Clear the buffer, because old warnings would otherwise be reported as the reason for a failure.
         _ = VipsLibrary.takeErrorText()
         let image =
-            try isDamaged
-            ? decoder.openDamaged(bytes, shrink: shrink) : decoder.open(bytes, shrink: shrink, frames: frames)
+            try page > 1
+            ? decoder.open(bytes, page: page, shrink: shrink)
+            : isDamaged
+                ? decoder.openDamaged(bytes, shrink: shrink) : decoder.open(bytes, shrink: shrink, frames: frames)
         try decoder.checkMemory(image)
         return try image.withUnsignedSamples()
     }
 
     /// Opens bytes with a known header. Throws `undecodable` if the decoder reports a different size.
     static func open(
-        _ bytes: UnsafeRawBufferPointer, _ header: ImageHeader, shrink: Int = 1, frames: Int = 1,
+        _ bytes: UnsafeRawBufferPointer, _ header: ImageHeader, page: Int = 1, shrink: Int = 1, frames: Int = 1,
         isDamaged: Bool = false
     ) throws(RenderError) -> Image {
-        let image = try open(bytes, header.format, shrink: shrink, frames: frames, isDamaged: isDamaged)
+        let image = try open(bytes, header.format, page: page, shrink: shrink, frames: frames, isDamaged: isDamaged)
         if header.format.decoder?.accepts(image, for: header, shrink: shrink, frames: frames) == true { return image }
         throw RenderError(
             .undecodable,

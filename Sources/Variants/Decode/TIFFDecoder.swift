@@ -11,8 +11,14 @@ enum TIFFDecoder: OriginalDecoder {
         guard let first = TIFFHeader(file) else { throw ImageHeader.damaged("TIFF", "its header is truncated") }
         let chain = first.chain
         try HeaderParts.check("TIFF", chain.count, "directories", most: HeaderParts.directories)
-        var header = try header(of: first.picture { refusal($0) == nil }, in: chain)
+        let pages = first.pages(in: chain) { refusal($0) == nil }
+        var header = try header(of: pages[0], in: chain)
         header.pages = max(1, chain.count)
+        for page in pages.dropFirst() {
+            // The pages before a damaged page can be selected.
+            guard let found = try? Self.header(of: page, in: chain) else { break }
+            header.furtherPages.append(found)
+        }
         return header
     }
 
@@ -72,12 +78,25 @@ enum TIFFDecoder: OriginalDecoder {
         guard let first = TIFFHeader(ByteReader(bytes)) else {
             throw ImageHeader.damaged("TIFF", "its header is truncated")
         }
-        let picture = first.picture { refusal($0) == nil }
+        return try open(bytes, first.picture { refusal($0) == nil }, shrink: shrink)
+    }
+
+    static func open(_ bytes: UnsafeRawBufferPointer, page: Int, shrink: Int) throws(RenderError) -> Image {
+        let first = TIFFHeader(ByteReader(bytes))
+        guard let pages = first.map({ $0.pages(in: $0.chain) { refusal($0) == nil } }), pages.count >= page else {
+            throw RenderError(.notApplicable, "the TIFF has no page \(page)")
+        }
+        return try open(bytes, pages[page - 1], shrink: shrink)
+    }
+
+    private static func open(
+        _ bytes: UnsafeRawBufferPointer, _ picture: TIFFPicture, shrink: Int
+    ) throws(RenderError) -> Image {
         if let refusal = refusal(picture.directory) { throw RenderError(.undecodable, refusal) }
         if let image = try TIFFSamples(picture.directory)?.image(picture.options) { return image }
         let image = try load(.bytes(bytes), picture.options)
         guard shrink > 1 else { return image }
-        let levels = picture.levels(in: first.chain)
+        let levels = picture.levels(in: TIFFHeader(picture.directory.reader)?.chain ?? [])
         guard shrink.trailingZeroBitCount <= levels.count else {
             throw RenderError(.undecodable, "the TIFF has no version of 1/\(shrink)")
         }

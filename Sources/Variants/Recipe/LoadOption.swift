@@ -1,7 +1,7 @@
 /// Steps that control loading. Each may appear once, at any position. The canonical text lists them first, in this
 /// order.
 enum LoadOption: String, CaseIterable {
-    case orient, profile, frames
+    case orient, profile, frames, page
 
     func read(_ arguments: inout StepArguments, into recipe: inout Recipe) throws(RecipeError) {
         switch self {
@@ -29,6 +29,8 @@ enum LoadOption: String, CaseIterable {
                 let count = try arguments.whole(text, "the number of frames", 1...100_000)
                 recipe.frames = count == 1 ? .first : .count(count)
             }
+        case .page:
+            recipe.page = try arguments.whole(try arguments.next("a number"), "the page", 1...ImageHeader.pageLimit)
         }
     }
 
@@ -50,6 +52,10 @@ enum LoadOption: String, CaseIterable {
                 role: .load, token: rawValue, grammar: "frames:first|all|N",
                 ranges: "`first`; N 1…100000, within the limits in force",
                 summary: "Selects the frames of an animation to decode.", example: "frames:all")
+        case .page:
+            Catalog.Entry(
+                role: .load, token: rawValue, grammar: "page:N", ranges: "N 1…\(ImageHeader.pageLimit)",
+                summary: "Selects the page of a TIFF. Smaller versions of a page are not counted.", example: "page:2")
         }
     }
 }

@@ -10,6 +10,7 @@ extension Recipe {
         case .all: sentences.append("Decodes all frames.")
         case .count(let count): sentences.append("Decodes the first \(count) frames.")
         }
+        if page > 1 { sentences.append("Decodes page \(page).") }
         sentences += steps.map(\.explanation)
         if let output { sentences.append(output.explanation(keepsProfile: keepsProfile)) }
         return sentences

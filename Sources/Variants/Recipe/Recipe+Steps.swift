@@ -123,6 +123,9 @@ extension Recipe {
     /// Keeps the color space and stores its profile in the output. Otherwise colors are converted to sRGB.
     public func keepingProfile() -> Recipe { adding("profile", "keep") }
 
+    /// Decodes this page of a TIFF, 1…500. By default, the first page is decoded.
+    public func page(_ number: Int) -> Recipe { adding("page", "\(number)") }
+
     /// Decodes at most this many frames of an animation, 1…100,000. By default, only the first frame is decoded.
     public func frames(_ count: Int) -> Recipe { adding("frames", "\(count)") }
     /// Decodes all frames of an animation.

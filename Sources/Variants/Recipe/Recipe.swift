@@ -25,6 +25,8 @@ public struct Recipe: Sendable {
     /// Whether the picture keeps its own color space (`profile:keep`) instead of being converted to sRGB.
     package var keepsProfile = false { didSet { parsedSteps = nil } }
     package var frames = Frames.first { didSet { parsedSteps = nil } }
+    /// The page of a TIFF to decode, starting at 1.
+    package var page = 1 { didSet { parsedSteps = nil } }
     package var steps: [any VariantOperation] = [] { didSet { parsedSteps = nil } }
     /// The output. If nil, the format is negotiated, as with `auto`.
     package var output: OutputSpecification?
@@ -62,6 +64,7 @@ extension Recipe: CustomStringConvertible {
         case .all: texts.append("frames:all")
         case .count(let count): if count != 1 { texts.append("frames:\(count)") }
         }
+        if page > 1 { texts.append("page:\(page)") }
         return texts
     }
 

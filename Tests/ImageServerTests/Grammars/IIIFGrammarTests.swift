@@ -258,6 +258,59 @@ import Variants
         }
     }
 
+    // MARK: Pages
+
+    /// A TIFF with pages of 2 × 1, 4 × 1 and 6 × 1 gray pixels.
+    private static let document: [UInt8] = {
+        func little(_ value: Int, _ count: Int) -> [UInt8] { (0..<count).map { UInt8(value >> (8 * $0) & 255) } }
+        var bytes = Array("II".utf8) + little(42, 2) + little(8, 4)
+        for page in 1...3 {
+            let data = bytes.count + 2 + 9 * 12 + 4
+            let entries = [
+                (256, 2 * page), (257, 1), (258, 8), (259, 1), (262, 1), (273, data), (277, 1), (278, 1),
+                (279, 2 * page),
+            ]
+            bytes += little(entries.count, 2)
+            for (tag, value) in entries { bytes += little(tag, 2) + little(4, 2) + little(1, 4) + little(value, 4) }
+            bytes += little(page < 3 ? data + 2 * page : 0, 4) + [UInt8](repeating: UInt8(80 * page), count: 2 * page)
+        }
+        return bytes
+    }()
+
+    @Test func `a page of a TIFF is selected after a semicolon`() async throws {
+        let origin = try LoopbackOrigin { request in
+            .response(200, ["Content-Type": "image/tiff", "Cache-Control": "max-age=60"], body: Self.document)
+        }
+        defer { origin.stop() }
+        let map = GrammarValue(
+            .object(
+                ["a", "x;2", "*"].map { .init(name: $0, value: .string(origin.url("/\($0 == "*" ? "*" : "1").tif"))) }))
+        try await Self.with(["identifiers": map]) { bench in
+            for (identifier, width, color) in [
+                ("a", 2, 80), ("a;1", 2, 80), ("a;2", 4, 160), ("a%3B3", 6, 240), ("b;2", 4, 160), ("x;2", 2, 80),
+                ("x;2;3", 6, 240), ("a;", 2, 80), ("a;b", 2, 80), ("a;0", 2, 80),
+            ] {
+                for _ in 1...2 {
+                    let info = try Self.json(await bench.ask("/iiif/3/\(identifier)/info.json"))
+                    #expect(info["width"] == .int(width), "\(identifier)")
+                    let response = await bench.ask("/iiif/3/\(identifier)/full/max/0/default.png")
+                    #expect(response.picture?.size == "\(width)x1", "\(identifier)")
+                    #expect(response["link"]?.hasPrefix("<http://a/iiif/3/\(identifier)/full/max/") == true)
+                    let pixels = try await bench.pipeline.pixels(
+                        for: ImageRequest(.bytes(Array(response.body), name: "")))
+                    #expect(Int(pixels.pixels[0]) == color, "\(identifier)")
+                }
+            }
+            for target in ["a;4/info.json", "a;4/full/max/0/default.jpg", "a;99999999999/info.json"] {
+                let response = await bench.ask("/iiif/3/" + target)
+                #expect(response.status == 404 && Self.text(response) == "no image has this identifier", "\(target)")
+            }
+            let request = ImageRequest(.url(origin.url("/1.tif")), recipe: try Recipe("page:4,png"))
+            let error = await #expect(throws: PipelineError.self) { try await bench.pipeline.respond(to: request) }
+            #expect(error?.code == .notFound && error?.message.contains("no page 4; 3 can be selected") == true)
+        }
+    }
+
     // MARK: Identifiers
 
     @Test func `an identifier is decoded once, and names an entry, a pattern or a path of a base URL`() async throws {
