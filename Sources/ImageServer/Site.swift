@@ -114,7 +114,7 @@ public struct Site: Sendable {
     }
 
     /// Returns the rule that decides which pages may read the responses of a grammar.
-    func crossOrigin(_ grammar: (any Grammar)?) -> CrossOriginRule { grammar?.crossOrigin ?? rules.crossOrigin }
+    package func crossOrigin(_ grammar: (any Grammar)?) -> CrossOriginRule { grammar?.crossOrigin ?? rules.crossOrigin }
 
     private func answer(
         to request: ServerRequest, _ route: Route?, _ onInterim: @escaping @Sendable (ServerResponse) -> Void

@@ -132,7 +132,10 @@ final class AnswerClaim {
         guard let (body, bytes) = AnswerBudget.Body.held(by: response), !reserve(body, response.body, bytes) else {
             return response
         }
-        return Self.refused(response.route, now: now)
+        var refusal = Self.refused(response.route, now: now)
+        // Pages that may read the response may also read the refusal.
+        refusal.fields += response.fields.filter(CrossOriginRule.isOwn)
+        return refusal
     }
 
     /// - Parameter route: The route of the request.

@@ -241,7 +241,12 @@ final class ConnectionHandler: ChannelDuplexHandler {
 
     private func send(_ hit: PreparedAnswer, _ head: HTTPRequestHead, _ fields: [HeaderField]) {
         state.sends()
-        let refusal = claim.reserve(hit.body[...]) ? nil : AnswerClaim.refused(hit.route, now: setup.site.now())
+        let refusal =
+            claim.reserve(hit.body[...])
+            ? nil
+            : setup.site.crossOrigin(hit.route?.grammar).applied(
+                to: AnswerClaim.refused(hit.route, now: setup.site.now()),
+                origin: fields.first { FieldLines.lowercased($0.name) == "origin" }?.value)
         if setup.observers.isActive {
             let request = ServerRequest(method: Self.name(of: head.method), target: head.uri, fields: fields)
             log(request, "HTTP/1.1", refusal.map { RequestLog.Response($0) } ?? RequestLog.Response(hit))

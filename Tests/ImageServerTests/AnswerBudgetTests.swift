@@ -46,6 +46,16 @@ import Testing
         #expect(budget.bytes == 0 && budget.answers == 0)
     }
 
+    @Test func `pages that may read a response may read its refusal`() {
+        let response = CrossOriginRule.all.applied(
+            to: ServerResponse(status: 200, body: Self.body(90_000_000)), origin: nil)
+        let refused = claim().admitted(response, isHead: false, now: 0)
+        #expect(refused.status == 503 && refused["access-control-allow-origin"] == "*")
+        #expect(refused["timing-allow-origin"] == "*" && refused["cache-control"] == "no-store")
+        let other = claim().admitted(ServerResponse(status: 200, body: Self.body(90_000_000)), isHead: false, now: 0)
+        #expect(other.status == 503 && other["access-control-allow-origin"] == nil)
+    }
+
     @Test func `a body counts once, in memory or in a file, until the last answer has sent it`() throws {
         let bytes = [UInt8](repeating: 2, count: 10_000_000)
         let file = try #require(SpooledBody(folder: "/tmp"))

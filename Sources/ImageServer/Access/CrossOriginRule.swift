@@ -1,4 +1,4 @@
-import HTTPCaching
+package import HTTPCaching
 package import PipelineSupport
 
 /// The origins whose scripts may read responses: the `server.cors` setting (CORS protocol of the Fetch standard). Pages
@@ -32,13 +32,10 @@ package enum CrossOriginRule: Sendable, Hashable {
     /// example from the origin server.
     ///
     /// - Parameter origin: The client's `Origin`, or the value that `selected` returned for it.
-    func applied(to answer: ServerResponse, origin: String?) -> ServerResponse {
+    package func applied(to answer: ServerResponse, origin: String?) -> ServerResponse {
         if self == .none { return answer }
         var answer = answer
-        answer.fields.removeAll { field in
-            let name = FieldLines.lowercased(field.name)
-            return name.hasPrefix("access-control-") || name == "timing-allow-origin"
-        }
+        answer.fields.removeAll(where: Self.isOwn)
         var allowed: String?
         switch self {
         case .none: break
@@ -59,6 +56,12 @@ package enum CrossOriginRule: Sendable, Hashable {
             ]
         }
         return answer
+    }
+
+    /// Whether a header field says which pages may read a response.
+    package static func isOwn(_ field: HeaderField) -> Bool {
+        let name = FieldLines.lowercased(field.name)
+        return name.hasPrefix("access-control-") || name == "timing-allow-origin"
     }
 
     /// Returns the response to a CORS preflight request, or nil if `request` is not a preflight request.
