@@ -8,7 +8,7 @@ package import Variants
 package struct IIIFGrammar: MountableGrammar {
     package static let systemName = "iiif"
     package let path: String
-    private let settings: IIIFSettings
+    let settings: IIIFSettings
 
     package init(at path: String, _ members: inout GrammarMembers) throws(InvalidSetting) {
         self.path = path

@@ -136,3 +136,61 @@ extension ImgproxyGrammar: URLWritingGrammar {
         return options.isEmpty ? "q:0" : options.joined(separator: "/")
     }
 }
+
+extension IIIFGrammar: URLWritingGrammar {
+    package func target(_ recipe: Recipe, source: String, expiry: Int?) throws(InvalidSetting) -> String {
+        guard expiry == nil else { throw InvalidSetting("URLs of iiif cannot expire") }
+        var (page, region, size, rotation, quality, format) = ("", "full", "max", "0", "default", "jpg")
+        // The API applies the parameters in this order.
+        var reached = 0
+        for step in WrittenStep.all(in: recipe) {
+            let place: Int
+            switch (step.name, step.arguments.count) {
+            case ("page", 1): (place, page) = (1, ";" + step.arguments[0])
+            case ("crop", 1):
+                let numbers = step.arguments[0].split { $0 == "x" || $0 == "+" }
+                guard numbers.count == 4 else { throw step.cannotBeExpressed(by: name) }
+                (place, region) = (2, [numbers[2], numbers[3], numbers[0], numbers[1]].joined(separator: ","))
+            case ("thumbnail", 1...): (place, size) = (3, try Self.size(step))
+            case ("flip", 1) where step.arguments[0] == "h": (place, rotation) = (4, "!0")
+            case ("rotate", 1): (place, rotation) = (5, (rotation == "0" ? "" : "!") + step.arguments[0])
+            case ("grayscale", 0): (place, quality) = (6, "gray")
+            case (_, 0): (place, format) = (7, try self.format(step))
+            default: throw step.cannotBeExpressed(by: name)
+            }
+            guard place > reached else {
+                throw InvalidSetting("`\(step.text)`: the API applies this step earlier; change the order of the steps")
+            }
+            reached = place
+        }
+        // The server would read the end of this identifier as a page.
+        var end = source
+        if page.isEmpty, settings.page(&end) > 1 { page = ";1" }
+        guard reached == 7 else { throw InvalidSetting("URLs of iiif need an output, such as `jpeg`") }
+        let identifier = PercentText.encoded(source + page, keeping: "-._~:;")
+        return "\(path)/3/\(identifier)/\(region)/\(size)/\(rotation)/\(quality).\(format)"
+    }
+
+    /// Returns the size for a `thumbnail` step. A size that may enlarge begins with an encoded `^`. Without it, the server
+    /// refuses a size that is larger than the region.
+    private static func size(_ step: WrittenStep) throws(InvalidSetting) -> String {
+        let edges = step.arguments[0].split(separator: "x", omittingEmptySubsequences: false)
+        guard edges.count == 2 else { throw step.cannotBeExpressed(by: systemName) }
+        let text = edges.joined(separator: ",")
+        let isComplete = edges.allSatisfy { !$0.isEmpty }
+        switch step.arguments.dropFirst() {
+        case ["stretch"] where isComplete: return text
+        case ["stretch", "up"] where isComplete: return "%5E" + text
+        case []: return (isComplete ? "!" : "") + text
+        case ["up"]: return "%5E" + (isComplete ? "!" : "") + text
+        default: throw step.cannotBeExpressed(by: systemName)
+        }
+    }
+
+    private func format(_ step: WrittenStep) throws(InvalidSetting) -> String {
+        guard let format = settings.formats.first(where: { $0.output == step.name }) else {
+            throw step.cannotBeExpressed(by: name)
+        }
+        return format.rawValue
+    }
+}

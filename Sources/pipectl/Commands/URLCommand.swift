@@ -8,7 +8,7 @@ struct URLCommand: ParsableCommand {
         commandName: "url",
         abstract: "Print the URL of a variant in the form of another system.",
         discussion: """
-            SYSTEM is next, vercel or imgproxy, with its settings in `grammars` (docs/grammars.md). Keys of the grammar sign the URL.
+            SYSTEM is next, vercel, imgproxy or iiif, with its settings in `grammars` (docs/grammars.md). Keys of the grammar sign the URL.
             The URL is printed without the server's address. A recipe that the URLs of the system cannot express is an error.
 
             Examples:
@@ -40,7 +40,7 @@ struct URLCommand: ParsableCommand {
                     .usage,
                     mounted == nil
                         ? "`grammars` has no member `\(system)`; mount it, for example with --config"
-                        : "URLs of \(system) cannot be written; the systems are next, vercel and imgproxy")
+                        : "URLs of \(system) cannot be written; the systems are next, vercel, imgproxy and iiif")
             }
             let target = try grammar.target(recipe, source: source, expiry: expiry)
             // The server must understand the URL, for example because it lists the width.
