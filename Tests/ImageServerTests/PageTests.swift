@@ -9,13 +9,16 @@ import Variants
 
 /// The page at `/`: its files, the clients that see the caches, and the samples as sources.
 @Suite struct PageTests {
-    private static func site(isOn: Bool = true, presets: [String: String] = [:]) throws -> Site {
+    private static func site(
+        isOn: Bool = true, presets: [String: String] = [:], _ change: (inout ServerConfiguration) -> Void = { _ in }
+    ) throws -> Site {
         var configuration = PipelineConfiguration()
         configuration.cacheFolder = nil
         var settings = ServerConfiguration()
         settings.signature.allowUnsigned = true
         settings.playground = isOn
         settings.presets = try RecipePresets(presets)
+        change(&settings)
         return try Site(pipeline: try ImagePipeline(configuration), settings: settings, now: { 1_800_000_000 })
     }
 
@@ -128,6 +131,31 @@ import Variants
         await site.pipeline.shutdown()
     }
 
+    @Test func `operators see the URLs of the mounted grammars`() async throws {
+        let site = try Self.site {
+            $0.grammars = [
+                "iiif": ["path": "/iiif", "unsigned": true], "next": ["path": "/_next/image", "unsigned": true],
+                "imgproxy": ["path": "/img", "keys": [["key": "0a0b", "salt": "0c"]]],
+            ]
+        }
+        func text(_ target: String, client: String? = "127.0.0.1") async -> String {
+            let answer = await Self.ask(site, target, client: client, [HeaderField("Host", "127.0.0.1")])
+            return String(decoding: answer.body, as: UTF8.self)
+        }
+        let texts = await text(
+            "/page/urls.json?recipe=crop:90x80%2B1%2B2,grayscale,jpeg&source=https%3A%2F%2Fa.example%2Fb%3Fc")
+        #expect(
+            texts == #"[{"system":"iiif","target":"/iiif/3/https:%2F%2Fa.example%2Fb%3Fc/1,2,90,80/max/0/gray.jpg"},"#
+                + #"{"system":"imgproxy","problem":"`grayscale` cannot be expressed in a URL of imgproxy"},"#
+                + #"{"system":"next","problem":"`crop:90x80+1+2` cannot be expressed in a URL of next; write `thumbnail:WIDTHx,auto:QUALITY`"}]"#
+        )
+        #expect(await text("/page/urls.json?recipe=thumbnail:641x&source=a").contains(#""system":"next","problem":"#))
+        #expect(await text("/page/urls.json?recipe=x&source=a").contains("unknown step"))
+        #expect(await text("/page/catalogue.json").contains(#""systems":["iiif","imgproxy","next"]"#))
+        #expect(await !text("/page/catalogue.json", client: "203.0.113.9").contains("systems"))
+        await site.pipeline.shutdown()
+    }
+
     /// A proxy's clients are not this machine, and a page elsewhere may resolve its own name to this address.
     @Test(arguments: [
         ("203.0.113.9", "127.0.0.1", []), (nil, "127.0.0.1", []), ("127.0.0.1", "pictures.example", []),
@@ -140,7 +168,7 @@ import Variants
         _ client: String?, _ host: String, _ fields: [HeaderField]
     ) async throws {
         let site = try Self.site()
-        for target in ["/page/cache.json", "/page/variants/ab/cd"] {
+        for target in ["/page/cache.json", "/page/urls.json?recipe=png&source=a", "/page/variants/ab/cd"] {
             let answer = await Self.ask(site, target, client: client, [HeaderField("Host", host)] + fields)
             #expect(answer.status == 403 && answer.note == "forbidden", "\(target)")
         }

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Deep zoom in a browser: `zoom_test.py SERVICE`.
+"""Deep zoom in a browser: `zoom_test.py SERVICE [PICTURES]`.
 
 SERVICE is the URL of an image of a running `pipectl serve` with the grammar `iiif`, without parameters. A page of another origin
 reads info.json, shows all tiles of each level in `<img>`s, and draws them. The result must look like the picture of that size.
+The page of the server shows URLs of the grammar. A screenshot is written into the folder PICTURES.
 Needs playwright and Debian's chromium (scripts/install-dependencies chromium).
 """
 import sys
+import urllib.parse
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 
 # Returns the mean difference of each level, the number of tiles, and the size of the level.
 WALK = """async (service) => {
@@ -51,6 +53,24 @@ WALK = """async (service) => {
 }"""
 
 
+def shows_url(page, service):
+    """The server's page shows the recipe as a URL of the grammar, and that URL works."""
+    server, source = service.split("/iiif/3/")
+    query = urllib.parse.urlencode({"recipe": "crop:300x200+40+50,thumbnail:150x100:stretch,flip:h,png",
+                                    "source": urllib.parse.unquote(source)})
+    page.goto(f"{server}/#{query}")
+    page.get_by_role("tab", name="Other systems").click()
+    url = f"{service}/40,50,300,200/150,100/!0/default.png"
+    expect(page.locator("#snippet")).to_have_text(f"# iiif\n{url}")
+    size = page.evaluate("async (url) => { const i = new Image(); i.src = url; await i.decode(); return i.naturalWidth; }", url)
+    assert size == 150, size
+    page.locator("#recipe").fill("circle,png")
+    expect(page.locator("#snippet")).to_have_text("# iiif: `circle` cannot be expressed in a URL of iiif")
+    if len(sys.argv) > 2:
+        page.locator("#snippet").scroll_into_view_if_needed()
+        page.screenshot(path=f"{sys.argv[2]}/systems.png")
+
+
 def main(service):
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
@@ -62,6 +82,7 @@ def main(service):
             assert level["isCovered"], level
             # The resampler does not look beyond the edges of a tile.
             assert level["mean"] == 0 if level["factor"] == 1 else level["mean"] < 1, level
+        shows_url(page, service)
         browser.close()
     print("done")
 

@@ -50,6 +50,7 @@ class Page {
     this.tabs = tabList(byID("snippet-tabs"), [
       ["url", "URL"],
       ...(catalogue.unsigned ? [["html", "HTML"], ["picture", "<picture>"], ["placeholder", "Placeholder"]] : []),
+      ...(catalogue.systems.length > 0 ? [["systems", "Other systems"]] : []),
       ["pipectl", "pipectl"], ["swift", "Swift"],
     ], (name) => {
       this.snippet = name;
@@ -521,6 +522,7 @@ class Page {
       fallbackRecipe: isOpen ? this.closedRecipe("original") : this.recipe,
     });
     if (this.snippet === "placeholder") this.showPlaceholder();
+    else if (this.snippet === "systems") this.showSystems();
     else byID("snippet").textContent = this.snippets[this.snippet ?? "url"];
   }
 
@@ -538,6 +540,24 @@ class Page {
     const [info, tiny] = answers.map((answer) => answer.value);
     byID("snippet").textContent = this.snippets.placeholder(info, tiny)
       || answers.map((answer) => answer.reason.detail ?? answer.reason.title).join("\n");
+  }
+
+  /** Shows the recipe as URLs of the mounted grammars. The server writes them, because some of them need its keys. */
+  async showSystems() {
+    const { recipe, source } = this;
+    const query = new URLSearchParams({ recipe, source }).toString().replaceAll("+", "%20");
+    let text = "Choose a picture other than a sample, because other systems do not have the samples.";
+    if (this.sample === undefined) {
+      byID("snippet").textContent = "…";
+      try {
+        const urls = await (await ask(`page/urls.json?${query}`, { headers: authorization(), cache: "no-store" })).json();
+        text = urls.map(({ system, target, problem }) =>
+          `# ${system}${problem ? `: ${problem}` : `\n${root.href.replace(/\/$/, "")}${target}`}`).join("\n\n");
+      } catch (failure) {
+        text = failure.detail ?? failure.title ?? String(failure);
+      }
+    }
+    if (this.snippet === "systems" && this.recipe === recipe && this.source === source) byID("snippet").textContent = text;
   }
 
   /** Returns the recipe with an explicit format instead of `auto`, because other programs do not send `Accept`. */

@@ -141,8 +141,8 @@ export function exampleStep(entry, catalogue) {
 /** The server's catalogue. */
 export class Catalogue {
   constructor(json) {
-    // The server does not list its folders unless the client is an operator.
-    Object.assign(this, { folders: [] }, json);
+    // The server lists its folders and grammars only for operators.
+    Object.assign(this, { folders: [], systems: [] }, json);
     this.byName = new Map(json.entries.map((entry) => [entry.name, entry]));
     for (const preset of json.presets) {
       const name = `@${preset.name}`;

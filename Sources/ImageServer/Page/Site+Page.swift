@@ -32,6 +32,10 @@ extension Site {
             answer = pageAnswer(
                 Array(try await folderText(request.target).utf8), type: "application/json", tag: nil,
                 control: "no-store")
+        case .urls:
+            try admitOperator(request)
+            answer = pageAnswer(
+                Array(urlsText(request).utf8), type: "application/json", tag: nil, control: "no-store")
         case .variant(let key, let original):
             try admitOperator(request)
             guard let (entry, body) = await pipeline.storedVariant(key, of: original) else {

@@ -22,6 +22,7 @@ extension Site {
                 json.add("path", sample.path)
             })
         if showsFolders {
+            json.add("systems", texts: writingGrammars.map(\.name))
             let names = rules.baseURLs.folders.map { JSONText.quoted($0.name) }
             json.add("folders", raw: "[" + names.joined(separator: ",") + "]")
         }
@@ -113,9 +114,35 @@ extension Site {
 
     private static let recentCount = 24
 
-    /// Returns a part of the sorted listing of a folder for `?folder=NAME:PATH`, starting after `&after=FILE`. Names
-    /// are percent-encoded as in sources.
-    func folderText(_ target: String) async throws(Problem) -> String {
+    /// The mounted grammars that can write URLs.
+    private var writingGrammars: [any URLWritingGrammar] {
+        settings.pictureRoutes.compactMap { $0 as? any URLWritingGrammar }
+    }
+
+    /// Returns the targets of `?recipe=RECIPE&source=SOURCE` in the mounted grammars. If a grammar cannot express the
+    /// recipe, its object contains the reason instead.
+    func urlsText(_ request: ServerRequest) -> String {
+        let given = Self.query(of: request.target)
+        let (recipe, source) = (given["recipe"] ?? "", given["source"] ?? "")
+        return JSONText.list(writingGrammars) { grammar, json in
+            json.add("system", grammar.name)
+            do {
+                let target = try grammar.target(
+                    Recipe(recipe, presets: rules.presets), source: source, expiry: nil)
+                // The server must understand the URL, for example because it lists the width.
+                var asked = request
+                asked.target = target
+                _ = try read(asked, grammar)
+                json.add("target", target)
+            } catch {
+                let problem = (error as? Problem).map { $0.detail ?? $0.kind.title }
+                json.add("problem", problem ?? "\(error)")
+            }
+        }
+    }
+
+    /// Returns the decoded parameters of a target's query.
+    private static func query(of target: String) -> [Substring: String] {
         var given: [Substring: String] = [:]
         for pair in target.drop(while: { $0 != "?" }).dropFirst().split(separator: "&") {
             let name = pair.prefix { $0 != "=" }
@@ -123,6 +150,13 @@ extension Site {
                 String(decoding: $0, as: UTF8.self)
             }
         }
+        return given
+    }
+
+    /// Returns a part of the sorted listing of a folder for `?folder=NAME:PATH`, starting after `&after=FILE`. Names
+    /// are percent-encoded as in sources.
+    func folderText(_ target: String) async throws(Problem) -> String {
+        let given = Self.query(of: target)
         let resolved = try rules.baseURLs.resolved(given["folder"] ?? "")
         guard let folder = resolved.folder else {
             throw Problem(.unknownPath, "`baseURLs` does not contain this folder")

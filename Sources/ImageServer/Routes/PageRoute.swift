@@ -9,6 +9,7 @@ package enum PageRoute: Sendable, Hashable {
     case catalog
     case cache
     case folder
+    case urls
     case variant(key: String, original: String)
 
     /// - Parameter segments: The segments after `page`, as sent. They need no percent-encoding.
@@ -18,6 +19,7 @@ package enum PageRoute: Sendable, Hashable {
         case ("catalogue.json", 1): self = .catalog
         case ("cache.json", 1): self = .cache
         case ("folder.json", 1): self = .folder
+        case ("urls.json", 1): self = .urls
         case ("samples", 2): self = .sample(parts[1])
         case ("variants", 3): self = .variant(key: parts[1], original: parts[2])
         // Other versions are not found, because the content at a versioned path never changes.
