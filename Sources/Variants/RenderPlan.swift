@@ -6,8 +6,8 @@ struct RenderPlan: Sendable, Hashable {
     var orientation: Int
     /// The factor by which the decoder shrinks each edge. 1 for a full decode.
     var shrink: Int
-    /// The part of the stored picture that a leading `crop` selects, if the decoder reads only this part. Its edges are
-    /// multiples of `shrink`, except at the edges of the picture. Otherwise nil.
+    /// The part of the stored picture that a leading `crop` selects, if the decoder reads only this part or shrinks it.
+    /// Its edges are multiples of `shrink`, except at the edges of the picture. Otherwise nil.
     var window: PixelRectangle?
     /// The size of the part that the decoder reads. If the file contains smaller versions, this is the size in the
     /// version that is read.
@@ -42,10 +42,12 @@ struct RenderPlan: Sendable, Hashable {
         var quality = job.quality
         var steps = job.recipe.steps[...]
         var whole = size
-        if header.readsWindows, orientation == 1, let crop = steps.first as? Crop, let part = crop.window(of: size) {
-            window = part
-            whole = PixelSize(width: part.width, height: part.height)
-            read = whole
+        var part: PixelRectangle?
+        let shrinksParts = header.readsWindows || header.format.decoder?.averagesSquares == true
+        if shrinksParts, orientation == 1, let crop = steps.first as? Crop, let found = crop.window(of: size) {
+            part = found
+            whole = PixelSize(width: found.width, height: found.height)
+            if header.readsWindows { (window, read) = (found, whole) }
             steps = steps.dropFirst()
         }
         switch steps.first {
@@ -68,11 +70,14 @@ struct RenderPlan: Sendable, Hashable {
         }
         let factor = min(Double(whole.width) / Double(target.width), Double(whole.height) / Double(target.height))
         shrink = header.shrink(factor, quality)
-        while let window, shrink > 1, !window.isMultiple(of: shrink, in: stored) { shrink /= 2 }
+        while let part, shrink > 1, !part.isMultiple(of: shrink, in: stored) { shrink /= 2 }
         if header.levels > 0 {
             read = PixelSize(width: max(1, read.width / shrink), height: max(1, read.height / shrink))
         }
-        if window != nil { return }
+        if part != nil {
+            if shrink > 1 { window = part }
+            return
+        }
         let reduced = orientation >= 5 ? target.swapped : target
         guard reduced != stored, reduced.width <= stored.width, reduced.height <= stored.height,
             job.recipe.steps.reduce(1, { $0 * $1.differenceGain }) <= SharedDecode.gainLimit

@@ -71,6 +71,12 @@ package struct Picture: Sendable {
         let (across, down) = (part(window.x, window.width, image.width), part(window.y, window.height, image.height))
         image = try image.area(
             PixelRectangle(x: across.start, y: down.start, width: across.length, height: down.length))
+        if extent != nil {
+            // The last squares of the picture may be only partly covered.
+            extent = Reduction.Extent(
+                width: min(Double(across.length), Double(window.width) / Double(shrink)),
+                height: min(Double(down.length), Double(window.height) / Double(shrink)))
+        }
         size = PixelSize(width: window.width, height: window.height)
     }
 

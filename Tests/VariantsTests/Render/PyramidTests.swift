@@ -141,6 +141,33 @@ import Testing
         }
     }
 
+    @Test(arguments: [RenderQuality.fast, .balanced])
+    func `a JPEG is decoded at a fraction of its size for a coarse tile`(quality: RenderQuality) async throws {
+        let image = try RenderFixture.gradientImage(1203, 905)
+        let (jpeg, png) = (try RenderFixture.jpeg(image), try RenderFixture.png(image))
+        for (recipe, shrink) in [
+            ("crop:512x512+512+0,thumbnail:32x32", quality == .fast ? 8 : 4),
+            ("crop:179x393+1024+512,thumbnail:12x25:stretch:up", quality == .fast ? 8 : 2),
+            ("crop:691x393+512+512,thumbnail:173x99:stretch:up", quality == .fast ? 2 : 1),
+            ("crop:512x512+511+0,thumbnail:32x32", 1), ("crop:512x512+512+0", 1),
+            ("crop:512x512+512+0,blur:1,thumbnail:32", 1),
+        ] {
+            let job = try Self.job(jpeg, recipe, quality: quality)
+            #expect(RenderPlan(job).shrink == shrink && (RenderPlan(job).window != nil) == (shrink > 1), "\(recipe)")
+            let shown = try await RenderFixture.renderer.pixels(job)
+            let expected = try await RenderFixture.renderer.pixels(Self.job(png, recipe, quality: quality))
+            #expect(shown.width == expected.width && shown.height == expected.height)
+            let differences = zip(shown.pixels, expected.pixels).map { abs(Int($0) - Int($1)) }
+            #expect(Double(differences.reduce(0, +)) / Double(differences.count) < 2, "\(recipe)")
+        }
+        // All pixels are decoded, so the limit counts them.
+        var job = try Self.job(jpeg, "crop:512x512+512+0,thumbnail:32x32")
+        job.limits.pixels = 1_000_000
+        #expect(throws: RenderError.self) { try job.checkLimits() }
+        job.header.orientation = 6
+        #expect(RenderPlan(job).shrink == 1)
+    }
+
     @Test func `the profile and the credits of the picture apply to its smaller versions`() async throws {
         let meadow = try ProbeSampleTests.read("originals/wide-gamut-p3.jpg")
         let image = try meadow.withUnsafeBytes { try Decoding.open($0, .jpeg) }
