@@ -120,7 +120,7 @@ def every_step_has_a_form_and_works(visit, origin):
         arguments = len(re.findall(r":(?!\w*\])", entry["grammar"]))
         assert len(entry["kinds"]) >= min(arguments, 1), f"{name}: {entry['kinds']} for {entry['grammar']}"
         assert name in (outputs if entry["role"] == "output" else offered), f"{name} is not offered"
-    visit.expected.append("400 (Bad Request)")
+    visit.expected += ["400 (Bad Request)", "404 (Not Found)"]
     for entry in (entry for entry in entries if entry["role"] != "output"):
         page.locator("#recipe").fill("png")
         add(page, entry["name"])
@@ -132,6 +132,8 @@ def every_step_has_a_form_and_works(visit, origin):
         expect(page.locator("#stage")).not_to_have_attribute("aria-busy", "true")
         if entry["name"] == "overlay":
             expect(failure).to_contain_text("missing-mask")
+        elif entry["name"] == "page":
+            expect(failure).to_contain_text("there is no page 2; 1 can be selected")
         else:
             expect(failure).to_be_hidden()
 
