@@ -2,7 +2,7 @@
 /// update of either leads to new variants instead of stale hits.
 package enum RenderRevision {
     /// The revision number. Increase it whenever the same recipe may produce different pixels or bytes.
-    package static let rendering = 12
+    package static let rendering = 13
 
     /// Returns the text in variant keys, such as `12 libvips-8.14.1`.
     package static func text(_ libraries: RenderLibraries) -> String { "\(rendering) libvips-\(libraries.libvips)" }

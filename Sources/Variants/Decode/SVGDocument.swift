@@ -16,6 +16,8 @@ struct SVGDocument {
     let attributes: [Attribute]
     /// The x, y, width and height of the visible part, in the units of the content.
     let box: [Double]
+    /// Whether the root has a valid `viewBox`.
+    private let hasBox: Bool
 
     /// An attribute: its name, its value with references, and the range of the complete attribute.
     typealias Attribute = (name: String, value: String, place: Range<Int>)
@@ -63,6 +65,7 @@ struct SVGDocument {
             case (nil, nil, nil): (300, 150)
             }
         (width, height) = size
+        hasBox = isBox
         self.box = isBox ? box : [0, 0, size.0, size.1]
     }
 
@@ -92,21 +95,25 @@ struct SVGDocument {
     }
 
     /// Returns the document with a root of this size. The content is scaled to the root.
-    func sized(_ size: PixelSize) -> PixelStorage {
+    ///
+    /// - Parameter isNested: whether another root will contain this root, which must still hide what is outside of it.
+    func sized(_ size: PixelSize, isNested: Bool = false) -> PixelStorage {
         var root: [UInt8] = []
         var from = tag.lowerBound
-        for attribute in attributes where ["width", "height", "style"].contains(attribute.name) {
+        let replaced = ["width", "height", "style"] + (hasBox ? [] : ["viewBox"])
+        for attribute in attributes where replaced.contains(attribute.name) {
             root += file.part(from, attribute.place.lowerBound - from).all
             from = attribute.place.upperBound
         }
         root += file.part(from, tag.upperBound - from).all
         var added = " width=\"\(size.width)\" height=\"\(size.height)\""
-        if !attributes.contains(where: { $0.name == "viewBox" }) { added += " viewBox=\"0 0 \(width) \(height)\"" }
+        if !hasBox { added += " viewBox=\"0 0 \(width) \(height)\"" }
         // A style sheet in the document cannot override this style.
         let style = attributes.first { $0.name == "style" }?.value.replacing("\"", with: "&quot;") ?? ""
+        // A space keeps the tokens before and after the word apart.
         added +=
             " style=\"width:\(size.width)px !important;height:\(size.height)px !important;"
-            + style.replacing("!important", with: "") + "\""
+            + (isNested ? "overflow:hidden !important;" : "") + style.replacing("!important", with: " ") + "\""
         return PixelStorage(
             [UInt8](file.part(0, tag.lowerBound).all) + root + Array(added.utf8)
                 + [UInt8](file.part(tag.upperBound).all))
@@ -118,11 +125,24 @@ struct SVGDocument {
             RenderError(.undecodable, "SVG files \(problem) are not supported; simplify the file")
         }
         let (start, entities) = Self.root(file) ?? (0, 0..<0)
-        var (longest, at) = (0, entities.lowerBound)
+        let encoding = encoding(before: start)
+        guard encoding.isEmpty || Self.encodings.contains(where: encoding.hasPrefix) else {
+            throw refusal("with the encoding \(encoding.prefix(40))")
+        }
         let declarations = file.part(0, entities.upperBound)
+        var (longest, lists, at) = (0, 0, Self.startOfDeclarations(declarations, entities.lowerBound))
         while let found = declarations.firstOffset(of: UInt8(ascii: "<"), from: at) {
             at = found + 1
-            guard declarations.matches("!ENTITY", at: at) else { continue }
+            guard declarations.matches("!ENTITY", at: at) else {
+                // Text in quotes or comments could look like an entity.
+                at = Self.endOfTag(declarations, found, isDeclaration: true) ?? declarations.count
+                if declarations.matches("<!ATTLIST", at: found) { lists += at - found }
+                // A parser adds these attributes to each element.
+                guard lists <= Self.listLimit else {
+                    throw refusal("with more than \(Self.listLimit) bytes of ATTLIST")
+                }
+                continue
+            }
             at += 7
             // The allowed form is white space, a name, white space, and text in quotes. Entities with `%`, SYSTEM or
             // PUBLIC do not match.
@@ -158,9 +178,15 @@ struct SVGDocument {
             if file.byte(open + 1) == UInt8(ascii: "/") {
                 depth -= 1
             } else if let kind = file.byte(open + 1), kind != UInt8(ascii: "!"), kind != UInt8(ascii: "?"),
-                let end = Self.endOfTag(file, open), file.byte(end - 2) != UInt8(ascii: "/")
+                let end = Self.endOfTag(file, open)
             {
-                depth += 1
+                // A parser compares each attribute with all others.
+                if end - open > Self.rootLimit,
+                    Self.attributes(file, open + 1..<end).count > Self.attributeLimit
+                {
+                    throw refusal("with more than \(Self.attributeLimit) attributes of one element")
+                }
+                if file.byte(end - 2) != UInt8(ascii: "/") { depth += 1 }
                 if depth > Self.depthLimit {
                     throw refusal("with elements nested more than \(Self.depthLimit) levels deep")
                 }
@@ -168,6 +194,36 @@ struct SVGDocument {
             guard let end = Self.endOfTag(file, open) else { return }
             at = end
         }
+    }
+
+    /// The maximum total size of declared default attributes, in bytes.
+    private static let listLimit = 4096
+    /// The maximum number of attributes in a start tag that is longer than `rootLimit`.
+    private static let attributeLimit = 1000
+    /// The beginnings of the names of encodings in which all markup is ASCII.
+    private static let encodings = [
+        "utf-8", "utf8", "us-ascii", "ascii", "iso-8859-", "iso8859", "latin", "windows-12", "cp12", "koi8", "mac",
+        "euc-", "gb", "big5", "shift_jis", "sjis",
+    ]
+
+    /// Returns the encoding that the XML declaration names, in lowercase, or an empty text.
+    private func encoding(before start: Int) -> String {
+        let head = Self.text(file, 0..<min(start, 1024)).lowercased()
+        guard let declaration = head.split(separator: "?>").first, declaration.contains("<?xml "),
+            let value = declaration.split(separator: "encoding").dropFirst().first
+        else { return "" }
+        let quoted = value.drop { $0 != "\"" && $0 != "'" }
+        return quoted.first.map { quote in String(quoted.dropFirst().prefix { $0 != quote }) } ?? ""
+    }
+
+    /// Returns the offset of the declarations in a document type, after its name and identifiers.
+    private static func startOfDeclarations(_ file: ByteReader, _ start: Int) -> Int {
+        var at = start
+        while let byte = file.byte(at), byte != UInt8(ascii: "[") {
+            at += 1
+            if byte == 0x22 || byte == 0x27 { at = (file.firstOffset(of: byte, from: at) ?? file.count) + 1 }
+        }
+        return at
     }
 
     /// Returns the start of the root's start tag, after declarations and comments, and the range in which entities may

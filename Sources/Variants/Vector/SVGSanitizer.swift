@@ -71,7 +71,7 @@ struct SVGSanitizer: ~Copyable {
             guard let namespace = reader.namespace else {
                 if attribute == "attributeName" { animated = String(decoding: reader.value, as: UTF8.self) }
                 if attribute == "type", isStyleSheet {
-                    isStyleSheet = ["", "text/css"].contains(String(decoding: reader.value, as: UTF8.self))
+                    isStyleSheet = ["", "text/css"].contains(String(decoding: reader.value, as: UTF8.self).lowercased())
                 }
                 if isRoot, attribute == "x" || attribute == "y" { return }
                 if let value = value(attribute, of: name) { attributes.append((attribute, value)) }
@@ -117,12 +117,17 @@ struct SVGSanitizer: ~Copyable {
     private borrowing func value(_ attribute: String, of element: String) -> [UInt8]? {
         let value = reader.value
         if attribute == "href" {
-            return element == "image" || element == "feImage"
-                ? SVGReference.inStyle(value) : SVGReference.fragment(value)
+            // For a fragment, browsers would load the document again as the picture.
+            if element == "image" { return SVGReference.picture(value) }
+            return element == "feImage" ? SVGReference.inStyle(value) : SVGReference.fragment(value)
         }
         if attribute == "style" || SVGNames.properties.contains(attribute) { return SafeCSS.text(value) }
         if SVGNames.animations.contains(element), SVGNames.animatedValues.contains(attribute) {
-            return SafeCSS.text(value)
+            // Browsers split the list before they parse its values.
+            let values =
+                attribute == "values"
+                ? value.split(separator: UInt8(ascii: ";"), omittingEmptySubsequences: false) : [value[...]]
+            return Array(values.map { SafeCSS.text(Array($0)) }.joined(separator: [UInt8(ascii: ";")]))
         }
         let isKept =
             SVGNames.attributes.contains(attribute) || attribute.hasPrefix("aria-") || attribute.hasPrefix("data-")

@@ -11,22 +11,19 @@ struct SafeCSS {
 
     private static let functions: Set = [
         "abs", "acos", "asin", "atan", "atan2", "blur", "brightness", "calc", "circle", "clamp", "color", "color-mix",
-        "conic-gradient", "contrast", "cos",
-        "cubic-bezier", "drop-shadow", "ellipse", "exp", "format", "grayscale", "has", "hsl", "hsla", "hue-rotate",
-        "hwb", "hypot", "icc-color",
-        "inset", "invert", "is", "lab", "lang", "lch", "light-dark", "linear", "linear-gradient", "local", "log",
-        "matrix",
+        "conic-gradient", "contrast", "contrast-color", "cos", "cubic-bezier", "dir", "drop-shadow", "ellipse", "env",
+        "exp", "format", "grayscale", "has", "hsl", "hsla", "hue-rotate", "hwb", "hypot", "icc-color", "inset",
+        "invert", "is", "lab", "lang", "lch", "light-dark", "linear", "linear-gradient", "local", "log", "matrix",
         "matrix3d", "max", "min", "mod", "not", "nth-child", "nth-last-child", "nth-last-of-type", "nth-of-type",
-        "oklab",
-        "oklch", "opacity", "path", "perspective", "polygon", "pow", "radial-gradient", "ray", "rect", "rem",
-        "repeating-conic-gradient", "repeating-linear-gradient", "repeating-radial-gradient", "rgb", "rgba", "rotate",
-        "rotate3d", "rotatex", "rotatey", "rotatez", "round", "saturate", "scale", "scale3d", "scalex", "scaley",
-        "scalez", "sepia", "sign", "sin", "skew", "skewx", "skewy", "sqrt", "steps", "tan", "translate", "translate3d",
-        "translatex", "translatey",
-        "translatez", "var", "where", "xywh",
+        "oklab", "oklch", "opacity", "path", "perspective", "polygon", "pow", "progress", "radial-gradient", "ray",
+        "rect", "rem", "repeating-conic-gradient", "repeating-linear-gradient", "repeating-radial-gradient", "rgb",
+        "rgba", "rotate", "rotate3d", "rotatex", "rotatey", "rotatez", "round", "saturate", "scale", "scale3d",
+        "scalex", "scaley", "scalez", "selector", "sepia", "shape", "sign", "sin", "skew", "skewx", "skewy", "sqrt",
+        "steps", "style", "tan", "translate", "translate3d", "translatex", "translatey", "translatez", "var", "where",
+        "xywh",
     ]
     private static let rules: Set = [
-        "-webkit-keyframes", "container", "font-face", "keyframes", "layer", "media", "property", "supports",
+        "-webkit-keyframes", "container", "font-face", "keyframes", "layer", "media", "property", "scope", "supports",
     ]
 
     /// Returns the style sheet, the declarations, or the value of a property.
@@ -213,7 +210,8 @@ struct SafeCSS {
             for byte in kept {
                 switch byte {
                 case 0x22, UInt8(ascii: "\\"): result += [UInt8(ascii: "\\"), byte]
-                case 10, 12, 13: result += "\\\(String(byte, radix: 16)) ".utf8
+                // A semicolon would end a value in the list of an animation.
+                case 10, 12, 13, UInt8(ascii: ";"): result += "\\\(String(byte, radix: 16)) ".utf8
                 default: result.append(byte)
                 }
             }

@@ -29,14 +29,20 @@ extension RenderJob {
         return job
     }
 
+    /// The advice for a recipe that an SVG does not support.
+    var drawingHint: String {
+        "add an output to the recipe, such as `webp`"
+            + (limits.formats.contains(.svg) ? "" : ", and `svg` to the setting `decoders`")
+    }
+
     /// Throws `notApplicable` if the recipe has steps that only pixels support.
     func checkVectorSteps() throws(RenderError) {
         for (index, step) in recipe.steps.enumerated() {
             guard index == 0, let thumbnail = step as? Thumbnail, !thumbnail.anchor.looksAtPixels else {
                 throw RenderError(
                     .notApplicable,
-                    "the step `\(step.canonicalText)` needs pixels, and the original is an SVG, which stays a vector: add "
-                        + "an output to the recipe, such as `webp`")
+                    "the step `\(step.canonicalText)` needs pixels, and the original is an SVG, which stays a vector: "
+                        + drawingHint)
             }
         }
     }
@@ -45,8 +51,10 @@ extension RenderJob {
 extension Render {
     /// Returns the sanitized SVG at the size that the recipe specifies.
     func vector() throws(RenderError) -> RenderedVariant {
-        let header = try SVGDecoder.header(ByteReader(original))
+        try SVGDocument(ByteReader(original))?.check()
         var bytes = try SVGSanitizer.sanitized(original, context.control)
+        // The size in the original may contain references.
+        let header = try ImageHeader.probe(bytes)
         var size = PixelSize(width: header.encodedWidth, height: header.encodedHeight)
         if let thumbnail = job.recipe.steps.first as? Thumbnail {
             let geometry = thumbnail.geometry(of: size)
@@ -56,8 +64,8 @@ extension Render {
         if let budget = job.output.maxBytes, bytes.count > budget {
             throw RenderError(
                 .overBudget,
-                "the SVG has \(bytes.count) bytes, more than max=\(budget), and has no quality to lower; use a larger `max=`, or an output such as `webp`"
-            )
+                "the SVG has \(bytes.count) bytes, more than max=\(budget), and has no quality to lower; use a larger `max=`, or "
+                    + job.drawingHint)
         }
         let ended = SystemClock.threadCPU.seconds
         return RenderedVariant(
@@ -70,8 +78,12 @@ extension Render {
         _ bytes: [UInt8], from size: PixelSize, by thumbnail: Thumbnail, _ geometry: ThumbnailGeometry
     ) throws(RenderError) -> [UInt8] {
         let isWhole = thumbnail.mode == .fit
-        let sized = bytes.withUnsafeBytes {
-            SVGDocument(ByteReader($0))?.sized(isWhole ? geometry.scaled : size).array
+        let (sized, background) = bytes.withUnsafeBytes {
+            let document = SVGDocument(ByteReader($0))
+            return (
+                document?.sized(isWhole ? geometry.scaled : size, isNested: !isWhole).array,
+                document?.backgroundColor
+            )
         }
         guard let sized else { throw ImageHeader.damaged("SVG", "its root element is too long") }
         if isWhole { return sized }
@@ -93,6 +105,26 @@ extension Render {
             + box.map { "\($0)" }.joined(separator: " ")
             + "\" preserveAspectRatio=\"none\" style=\"width:\(output.width)px "
             + "!important;height:\(output.height)px !important\">"
-        return Array(root.utf8) + sized + Array("</svg>".utf8)
+        // Only the outermost root has a background.
+        let canvas =
+            background.map {
+                "<rect width=\"\(size.width)\" height=\"\(size.height)\" style=\"fill:\($0)\"/>"
+            } ?? ""
+        return Array((root + canvas).utf8) + sized + Array("</svg>".utf8)
+    }
+}
+
+extension SVGDocument {
+    /// The background color in the `style` attribute of the root, as written there, or nil if there is none.
+    fileprivate var backgroundColor: String? {
+        let style = attributes.first { $0.name == "style" }?.value ?? ""
+        let declaration = CSSText.declarations(Array(style.utf8)).last {
+            ["background", "background-color"].contains($0.name.lowercased())
+        }
+        // A color contains no quotes, references or further declarations.
+        guard let value = declaration?.value, !value.contains(where: { "\"'&<>;:".contains($0) }),
+            !CSSText.functions(value).contains("url")
+        else { return nil }
+        return value
     }
 }

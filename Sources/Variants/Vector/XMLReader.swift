@@ -23,8 +23,8 @@ struct XMLReader: ~Copyable {
         guard Self.isLoaded else {
             throw RenderError(.libraryUnavailable, "libxml2 cannot be loaded; install the package libxml2")
         }
-        // From xmlreader.h: XML_PARSE_NOENT, NOERROR, NOWARNING, NONET. External entities are never loaded, because
-        // the option that loads them is not set for the subset, and `SVGDocument.check` refuses them.
+        // From xmlreader.h: XML_PARSE_NOENT, NOERROR, NOWARNING, NONET. The first also loads external entities, which
+        // `SVGDocument.check` refuses, and which the sandbox of a worker prevents.
         let options = Int32(1 << 1 | 1 << 5 | 1 << 6 | 1 << 11)
         let start = bytes.baseAddress?.assumingMemoryBound(to: CChar.self)
         guard bytes.count < Int32.max, let start,

@@ -76,8 +76,10 @@ import Variants
                 response["link"] == "<http://iiif.io/api/image/3/context.json>;"
                     + "rel=\"http://www.w3.org/ns/json-ld#context\";type=\"application/ld+json\"")
             let picture = await bench.ask("/iiif/3/a/full/10,/0/default.jpg")
-            #expect(response["cache-control"] == picture["cache-control"])
-            #expect(response["cache-control"]?.contains("max-age=") == true)
+            // A second may pass between the two.
+            for control in [response["cache-control"], picture["cache-control"]] {
+                #expect(control?.hasPrefix("max-age=") == true && control?.contains(",") == false)
+            }
             #expect(response["access-control-allow-origin"] == "*")
             let linked = await bench.ask(
                 "/iiif/3/a/info.json", [HeaderField("Accept", "text/html, application/ld+json;q=0.5")])

@@ -37,7 +37,8 @@ import Testing
         ("<script>a</script>b", "b"), ("<rect onclick='a' width='1'/>", "<rect width=\"1\"/>"),
         ("<g><foreignObject><g/></foreignObject></g>", "<g></g>"),
         ("<a href='http://x' target='_top'>b</a>", "<a>b</a>"),
-        ("<image href='http://x'/>", "<image/>"), ("<image href=' #a '/>", "<image href=\"#a\"/>"),
+        ("<image href='http://x'/>", "<image/>"),
+        ("<image href='#a'/><feImage href=' #a '/>", "<image/><feImage href=\"#a\"/>"),
         ("<use href='data:image/png,a'/>", "<use/>"),
         ("<image href=' data:image/JPG,a'/>", "<image href=\"data:image/jpeg,a\"/>"),
         ("<image href='data:image/svg+xml,a'/>", "<image/>"),
@@ -46,6 +47,11 @@ import Testing
         ("<!-- a --><?b c?>", ""), ("<x:rect xmlns:x='urn:x'/>", ""), ("<rect x:a='1' xmlns:x='urn:x'/>", "<rect/>"),
         ("<x:rect xmlns:x='http://www.w3.org/2000/svg' width='1'/>", "<rect width=\"1\"/>"),
         ("<set attributeName='href' to='x'/>", ""), ("<set to='x'/>", ""), ("<animate attributeName='onload'/>", ""),
+        (
+            "<animate attributeName='filter' values=\"&apos;;url(http://x#a);&apos;;url(#a\\3b url\\28 x\\29\\3b )\"/>",
+            "<animate values=\"';none;';url(&quot;#a\\3b url(x)\\3b &quot;)\" attributeName=\"filter\"/>"
+        ),
+        ("<style type='TEXT/CSS'>a{}</style>", "<style type=\"TEXT/CSS\">a{}</style>"),
         ("<set attributeName='fill' to='url(x)'/>", "<set to=\"none\" attributeName=\"fill\"/>"),
         ("<g xml:base='x' tabindex='0' nonce='x'/>", "<g/>"), ("<metadata><rect/></metadata>", ""),
     ]) func `everything else goes`(text: String, expected: String) throws {
@@ -146,10 +152,66 @@ import Testing
         let error = await DecodedFormatsTests.refusal(
             RenderFixture.renderer, try RenderSamples.job(Self.drawing, recipe))
         #expect(error?.code == .notApplicable && error?.message.contains(named) == true, "\(error?.message ?? "")")
-        #expect(error?.message.contains("`webp`") == true)
+        #expect(error?.message.contains("`webp`, and `svg` to the setting `decoders`") == true)
         var job = try RenderSamples.job(Self.drawing, recipe + ",png")
         job.limits.formats.insert(.svg)
         #expect(try await RenderFixture.renderer.render(job).format == .png)
+    }
+
+    @Test func `the root of the result says what the root of the original says`() async throws {
+        func text(_ recipe: String, _ bytes: [UInt8]) async throws -> String {
+            String(decoding: try await Self.rendered(recipe, bytes).bytes, as: UTF8.self)
+        }
+        // References in the size are resolved.
+        let referring = try await Self.rendered(
+            "", SVGTests.svg("width='&#49;20' height='80' viewBox='0 0 120&#32;80'"))
+        #expect([referring.width, referring.height] == [120, 80])
+        // Words are removed without joining the tokens next to them.
+        let hidden = try await text(
+            "thumbnail:50", SVGTests.svg("width='9' height='9' style=\"a:'\\!important';b:'; background:url(x);'\""))
+        #expect(!hidden.contains("'\\'"))
+        let boxed = try await text("thumbnail:50", SVGTests.svg("width='120' height='80' viewBox='0 0 100'"))
+        #expect(boxed.contains("viewBox=\"0 0 120.0 80.0\"") && !boxed.contains("0 0 100\""))
+        for mode in ["fill", "pad", "stretch"] {
+            let colored = try await text(
+                "thumbnail:50x50:" + mode,
+                SVGTests.svg("width='120' height='80' style='overflow:visible;background:#ff0'"))
+            #expect(colored.contains("<rect width=\"120\" height=\"80\" style=\"fill:#ff0\"/>"))
+            #expect(colored.contains("overflow:hidden !important;"))
+        }
+    }
+
+    @Test(arguments: [
+        (
+            "<!DOCTYPE svg [<!ENTITY a 'b'><!-- <!ENTITY z ' --><!ENTITY x SYSTEM \"file:///etc/hostname\"><!-- ' -->]>",
+            "external entities"
+        ),
+        (
+            "<!DOCTYPE svg [<!ATTLIST g a CDATA \"<!ENTITY z '\"><!ENTITY x SYSTEM 'y'><!ATTLIST g b CDATA \"'\">]>",
+            "external entities"
+        ),
+        ("<!DOCTYPE svg SYSTEM \"<!ENTITY z '\" [<!ENTITY x SYSTEM 'y'>]>", "external entities"),
+        ("<?xml version='1.0' encoding='UTF-7'?>", "the encoding utf-7"),
+        ("<?xml version=\"1.0\" encoding = \"IBM037\" ?>", "the encoding ibm037"),
+        ("<!DOCTYPE svg [<!ATTLIST g \(String(repeating: "a CDATA ''", count: 500))>]>", "bytes of ATTLIST"),
+    ]) func `documents that a parser would read differently or slowly are refused`(before: String, reason: String) {
+        let error = #expect(throws: RenderError.self) {
+            try ImageHeader.probe(SVGTests.svg("width='9' height='9'", before: before))
+        }
+        #expect(error?.message.contains(reason) == true, "\(error?.message ?? "")")
+    }
+
+    @Test func `a start tag has at most a thousand attributes if it is long`() throws {
+        func tag(_ count: Int) -> [UInt8] {
+            SVGTests.svg(
+                "width='9' height='9'",
+                "<g \((0..<count).map { "data-\($0)='\(String(repeating: "x", count: 99))' " }.joined())/>")
+        }
+        #expect(try ImageHeader.probe(tag(1000)).width == 9)
+        #expect(throws: RenderError.self) { try ImageHeader.probe(tag(1001)) }
+        let ordinary =
+            "<?xml version='1.0' encoding='ISO-8859-1' standalone='no'?><!DOCTYPE svg PUBLIC '-//W3C//DTD' 'x' [<!ENTITY a 'b'>]>"
+        #expect(try ImageHeader.probe(SVGTests.svg("width='9' height='9'", before: ordinary)).width == 9)
     }
 
     @Test func `limits hold`() async throws {
