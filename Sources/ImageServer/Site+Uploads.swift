@@ -30,7 +30,7 @@ package final class UploadPermit: Sendable, Hashable {
 
     fileprivate init(_ asked: ImageRequest, _ routed: RoutedRequest, _ client: String, _ limit: Int, _ site: Site) {
         (self.asked, present, form) = (asked, routed.present, routed.form)
-        (self.client, self.limit, budget) = (client, limit, site.uploads)
+        (self.client, self.limit, budget) = (client, min(limit, site.uploads.largest), site.uploads)
     }
 
     deinit { budget.release(held.withLock { $0 }, of: client) }
@@ -40,7 +40,9 @@ package final class UploadPermit: Sendable, Hashable {
     /// - Throws: a `Problem` with status 413 if the body is too large, or 503 if other uploads use the memory.
     package func reserve(_ count: Int) throws(Problem) {
         guard count <= limit else {
-            throw Problem(.bodyTooLarge, "the picture exceeds the maximum of \(limit) bytes (`limits.bytes`)")
+            throw Problem(
+                .bodyTooLarge,
+                "the picture exceeds the maximum of \(limit) bytes (`limits.bytes`, or an eighth of the memory)")
         }
         // The picture is copied out of a form.
         let bytes = form == nil ? count : 2 * count
@@ -58,13 +60,17 @@ package final class UploadPermit: Sendable, Hashable {
     package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }
 
-/// Limits the total size of pictures that clients are uploading or waiting for. One client may use half of it.
+/// Limits the total size of pictures that clients are uploading or waiting for, to a quarter of the machine's memory at
+/// most. One client may use half of it.
 final class UploadBudget: Sendable {
     private let limit: Int
     private let held = Mutex((total: 0, clients: [String: Int]()))
 
     /// - Parameter largest: The maximum size of a picture, in bytes.
-    init(largest: Int) { limit = 4 * min(largest, 1 << 40) }
+    init(largest: Int) { limit = 4 * min(largest, MachineMemory.bytes / 16) }
+
+    /// The maximum size of one picture, in bytes.
+    var largest: Int { limit / 2 }
 
     /// The bytes that are held now.
     var bytes: Int { held.withLock { $0.total } }
@@ -153,7 +159,9 @@ extension Site {
         switch request.intake ?? intake(of: request) {
         case .upload(let given): permit = given
         case .refused(let problem): throw problem
-        case .unneeded, .wanted: throw Self.refusal(of: request.method, allowed: methods(of: grammar))
+        case .unneeded, .wanted:
+            let hint = settings.uploads ? "" : "; pictures can be sent if `server.uploads` is true"
+            throw Self.refusal(of: request.method, allowed: methods(of: grammar), hint)
         }
         try permit.reserve(request.body.count)
         let picture = try permit.form?.content(of: request.body) ?? request.body

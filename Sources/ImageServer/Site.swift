@@ -139,6 +139,8 @@ public struct Site: Sendable {
         try admitRoute(request, grammar)
         if let hit = await storedHit(request) { return hit }
         let routed = try read(request, grammar)
+        var request = request
+        request.fields.removeAll { grammar.secretFields.contains(FieldLines.lowercased($0.name)) }
         guard RoutedRequest.methods.contains(request.method) || passesOn(request, routed) else {
             throw Self.refusal(
                 of: request.method,
@@ -187,10 +189,11 @@ public struct Site: Sendable {
         }
     }
 
-    static func refusal(of method: String, allowed: [String]) -> Problem {
+    static func refusal(of method: String, allowed: [String], _ hint: String = "") -> Problem {
         var problem = Problem(
             .methodNotAllowed,
-            "this path does not support \(method); the supported methods are \(allowed.joined(separator: ", "))")
+            "this path does not support \(method); the supported methods are \(allowed.joined(separator: ", "))"
+                + hint)
         problem.allowed = allowed
         return problem
     }

@@ -66,7 +66,10 @@ extension MediaDescription {
 extension ImageHeader {
     fileprivate init?(_ media: MediaDescription) {
         let details = media.details
-        guard let format = ImageFormat(mediaType: media.type), details.count >= 5 else { return nil }
+        // Older records of TIFF files do not list their pages, so the header is read again.
+        guard let format = ImageFormat(mediaType: media.type), details.count >= (format == .tiff ? 9 : 5) else {
+            return nil
+        }
         self.init(
             format: format, encodedWidth: media.width, encodedHeight: media.height, pages: details[0],
             hasAlpha: details[1] != 0, orientation: details[2], scans: details[3], profileBytes: details[4],
@@ -76,8 +79,8 @@ extension ImageHeader {
         furtherPages = stride(from: 9, through: details.count - 8, by: 8).map { start in
             let page = Array(details[start..<start + 8])
             var header = ImageHeader(
-                format: format, encodedWidth: page[0], encodedHeight: page[1], hasAlpha: page[2] != 0,
-                orientation: page[3], profileBytes: page[4], heldBytes: page[5])
+                format: format, encodedWidth: page[0], encodedHeight: page[1], pages: details[0],
+                hasAlpha: page[2] != 0, orientation: page[3], profileBytes: page[4], heldBytes: page[5])
             (header.levels, header.readsWindows) = (min(62, max(0, page[6])), page[7] != 0)
             return header
         }

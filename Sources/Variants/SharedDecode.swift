@@ -127,7 +127,8 @@ extension RenderJob {
     /// The properties for sharing, or nil if the original has no digest, the render needs a separate decode, or a
     /// shared decode has already been decided.
     var shareable: ShareableDecode? {
-        guard let digest, shared == nil else { return nil }
+        // A shared decode does not know its page.
+        guard let digest, shared == nil, recipe.page == 1 else { return nil }
         let plan = RenderPlan(self)
         return plan.reduction == nil ? nil : ShareableDecode(digest: digest, plan: plan)
     }

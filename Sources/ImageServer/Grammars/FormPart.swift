@@ -1,3 +1,4 @@
+import Glibc
 import PipelineSupport
 
 /// The only part of a form in a request body, which contains a picture (`multipart/form-data`, RFC 7578).
@@ -51,7 +52,8 @@ package struct FormPart: Sendable, Hashable {
     private func isExpected(_ header: ArraySlice<UInt8>) -> Bool {
         String(decoding: header, as: UTF8.self).split(separator: "\r\n").contains { line in
             let parameters = line.split(separator: ";").map { $0.trimmingSpace() }
-            let name = parameters[0].lowercased().split(separator: ":").map { $0.trimmingSpace() }
+            guard let first = parameters.first else { return false }
+            let name = first.lowercased().split(separator: ":").map { $0.trimmingSpace() }
             return name == ["content-disposition", "form-data"]
                 && parameters.contains { $0 == "name=\"\(field)\"" || $0 == "name=\(field)" }
         }
@@ -59,11 +61,14 @@ package struct FormPart: Sendable, Hashable {
 
     private static func position(of pattern: [UInt8], in bytes: ArraySlice<UInt8>) -> Int? {
         bytes.withUnsafeBytes { place in
-            var rest = place[...]
-            while rest.count >= pattern.count, let first = rest.firstIndex(of: pattern[0]) {
-                rest = rest[first...]
-                if rest.starts(with: pattern) { return bytes.startIndex + first }
-                rest = rest.dropFirst()
+            guard let base = place.baseAddress else { return nil }
+            var at = 0
+            while place.count - at >= pattern.count,
+                let found = memchr(base + at, Int32(pattern[0]), place.count - at - pattern.count + 1)
+            {
+                at = UnsafeRawPointer(found) - base
+                if memcmp(found, pattern, pattern.count) == 0 { return bytes.startIndex + at }
+                at += 1
             }
             return nil
         }

@@ -25,6 +25,7 @@ package struct ImaginaryGrammar: MountableGrammar {
     package var takesUploads: Bool { true }
     package var decidesAccess: Bool { key != nil || unsigned == true }
     package var opensAllSources: Bool { unsigned == true }
+    package var secretFields: Set<String> { key == nil ? [] : ["api-key"] }
     package var errorType: String { "application/json" }
 
     package func read(_ target: RequestTarget, _ context: GrammarContext) throws(Problem) -> RoutedRequest {
@@ -37,7 +38,8 @@ package struct ImaginaryGrammar: MountableGrammar {
         let isUpload = context.uploadType != nil
         try query.check(isUpload ? ["operations", "key", "field"] : ["operations", "key", "url"], ignoring: [])
         let operations = try ImaginaryOperations(try query.required("operations"))
-        let recipe = try operations.recipe(context.accepted)
+        let written = try operations.recipe(context.accepted)
+        let recipe = try context.sizes?.admitted(written) ?? written
         let choice = RecipeChoice("imaginary \(recipe)") { header in
             guard header.format == .svg, recipe.output?.kind == .original else { return recipe }
             // Most operations need pixels.
@@ -60,7 +62,14 @@ package struct ImaginaryGrammar: MountableGrammar {
             }
             routed.resolved = BaseURLs.Resolved(text: PercentText.completed(routed.source))
         }
+        // Shared caches do not know that the response needs the field.
+        let isPrivate = key != nil && context.apiKey != nil
         routed.present = { response, _ in
+            if isPrivate, let index = response.fields.firstIndex(where: { $0.name == "Cache-Control" }),
+                !VariantAnswer.forbidsSharing(response.fields[index].value)
+            {
+                response.fields[index].value = "private, " + response.fields[index].value
+            }
             let edges = response.picture?.size.split(separator: "x") ?? []
             guard edges.count == 2 else { return }
             response.fields += [

@@ -111,7 +111,10 @@ struct ImaginaryOperations {
         case "flip": return "flip:v"
         case "flop": return "flip:h"
         case "blur":
-            guard let sigma = try given.text("sigma").flatMap(Double.init), (0.3...100).contains(sigma) else {
+            let text = try given.text("sigma") ?? ""
+            guard let sigma = Double(text), text.utf8.allSatisfy({ $0.isDigit || $0 == 0x2E }),
+                (0.3...100).contains(sigma)
+            else {
                 throw given.fault("`sigma` must be a number between 0.3 and 100")
             }
             return "blur:\(sigma)"
@@ -177,9 +180,14 @@ private struct ImaginaryOperation {
 
     /// Returns `width` and `height` as a box, such as `300x200`, `300x` or `x200`.
     mutating func box(needsBoth: Bool = true) throws(Problem) -> String {
-        let (width, height) = (try integer("width", 1...8192), try integer("height", 1...8192))
+        // 0 means that the edge is not given.
+        func edge(_ parameter: String) throws(Problem) -> Int? {
+            let length = try integer(parameter, 0...8192)
+            return length == 0 ? nil : length
+        }
+        let (width, height) = (try edge("width"), try edge("height"))
         guard needsBoth ? width != nil && height != nil : width != nil || height != nil else {
-            throw fault("`width` \(needsBoth ? "and" : "or") `height` is required")
+            throw fault(needsBoth ? "`width` and `height` are required" : "`width` or `height` is required")
         }
         return (width.map { "\($0)" } ?? "") + "x" + (height.map { "\($0)" } ?? "")
     }

@@ -109,8 +109,13 @@ extension ServerConfiguration {
 
 extension Site {
     /// Parses the target of a request with a grammar.
-    func read(_ request: ServerRequest, _ grammar: any Grammar) throws(Problem) -> RoutedRequest {
+    ///
+    /// - Parameter checksSecret: Whether a secret of the grammar's settings is required.
+    func read(
+        _ request: ServerRequest, _ grammar: any Grammar, checksSecret: Bool = true
+    ) throws(Problem) -> RoutedRequest {
         var context = GrammarContext(signature: settings.signature, now: now())
+        context.checksSecret = checksSecret
         context.base = base(host: request.combined("host"), isSecure: request.isSecure)
         context.accept = request.combined("accept")
         context.outputEdge = pipeline.limits.outputEdge

@@ -165,7 +165,8 @@ extension IIIFGrammar: URLWritingGrammar {
         }
         // The server would read the end of this identifier as a page.
         var end = source
-        if page.isEmpty, settings.page(&end) > 1 { page = ";1" }
+        _ = settings.page(&end)
+        if page.isEmpty, end != source { page = ";1" }
         guard reached == 7 else { throw InvalidSetting("URLs of iiif need an output, such as `jpeg`") }
         let identifier = PercentText.encoded(source + page, keeping: "-._~:;")
         return "\(path)/3/\(identifier)/\(region)/\(size)/\(rotation)/\(quality).\(format)"

@@ -38,7 +38,10 @@ extension Site {
                 asked.body = try await Self.bytes(of: body) { [limit = settings.maxBodyBytes] count throws(Problem) in
                     guard count <= limit else { throw Self.bodyTooLarge(limit) }
                 }
-            case .upload(let permit): asked.body = try await Self.bytes(of: body, permit.reserve)
+            case .upload(let permit):
+                do throws(Problem) { asked.body = try await Self.bytes(of: body, permit.reserve) } catch {
+                    asked.intake = .refused(error)
+                }
             }
             response = await respond(to: asked)
         } catch {

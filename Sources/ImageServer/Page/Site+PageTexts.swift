@@ -132,7 +132,10 @@ extension Site {
                 // The server must understand the URL, for example because it lists the width.
                 var asked = request
                 asked.target = target
-                _ = try read(asked, grammar)
+                let routed = try read(asked, grammar, checksSecret: false)
+                // `identifiers` of IIIF may give the name a different meaning.
+                guard try self.source(of: routed).text == self.source(named: source).text || !(grammar is IIIFGrammar)
+                else { throw Problem(.invalidSource, "`identifiers` gives this name to another source") }
                 json.add("target", target)
             } catch {
                 let problem = (error as? Problem).map { $0.detail ?? $0.kind.title }

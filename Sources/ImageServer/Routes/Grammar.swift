@@ -17,6 +17,8 @@ package protocol Grammar: Sendable {
     /// The pages that may read responses with scripts. Nil, the default, means the site's `crossOrigin` setting. A grammar
     /// with its own rule also responds to OPTIONS.
     var crossOrigin: CrossOriginRule? { get }
+    /// The request fields, in lowercase, that contain a secret of the grammar. They are not forwarded to origins.
+    var secretFields: Set<String> { get }
     /// Whether pictures depend on the scheme and the host of the request. By default, they do not.
     var dependsOnHost: Bool { get }
     /// Whether a POST request may have a picture as its body. By default, it may not.
@@ -42,6 +44,7 @@ extension Grammar {
     package var formats: [ImageFormat]? { nil }
     package var crossOrigin: CrossOriginRule? { nil }
     package var dependsOnHost: Bool { false }
+    package var secretFields: Set<String> { [] }
     package var takesUploads: Bool { false }
     package var errorType: String { "text/plain; charset=utf-8" }
     package func plainText(of problem: Problem) -> (status: Int, text: String)? { nil }

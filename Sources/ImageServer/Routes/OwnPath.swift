@@ -1,5 +1,6 @@
 import PipelineFetching
 import PipelineSupport
+import Variants
 
 /// The recipe and the source in a path of the server's own form.
 ///
@@ -43,7 +44,8 @@ struct OwnPath {
 
     /// Returns the path for the log, without its signature. The recipe stays as sent.
     static func shown(_ target: RequestTarget, hasRecipe: Bool = false) -> String {
-        if hasRecipe, (try? uploadRecipe(target)) != nil {
+        // The segments of other paths may contain secrets.
+        if hasRecipe, let text = try? uploadRecipe(target), text.hasPrefix("@") || (try? Recipe(text)) != nil {
             return "/\(target.segments[0])/" + SourceURL.hidingSecrets(String(target.segments[2]))
         }
         guard let name = target.name, let path = try? OwnPath(target, hasRecipe: hasRecipe) else {

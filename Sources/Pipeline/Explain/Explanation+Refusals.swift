@@ -47,6 +47,9 @@ extension ImagePipeline {
         _ header: ImageHeader, _ count: Int, _ recipe: Recipe, _ admitted: AdmittedRequest
     ) throws(RenderError) {
         let libraries = render.libraries.known
+        guard let header = header.page(recipe.page) else {
+            throw RenderError(.notApplicable, "there is no page \(recipe.page)")
+        }
         let output = recipe.resolvedOutput(
             for: header, negotiated: admitted.request.negotiated, with: libraries, svg: limits.svg)
         let job = RenderJob(

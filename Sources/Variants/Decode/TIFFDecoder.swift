@@ -1,6 +1,5 @@
 /// Decodes TIFF and BigTIFF. Uses the picture in the first directory, or the full picture if the first one is a reduced
-/// version. Smaller pictures
-/// are decoded from the smaller versions in a pyramid.
+/// version. Smaller pictures are decoded from the smaller versions in a pyramid.
 enum TIFFDecoder: OriginalDecoder {
     static let format = ImageFormat.tiff
     static let loader = "tiffload_buffer"
@@ -16,7 +15,8 @@ enum TIFFDecoder: OriginalDecoder {
         header.pages = max(1, chain.count)
         for page in pages.dropFirst() {
             // The pages before a damaged page can be selected.
-            guard let found = try? Self.header(of: page, in: chain) else { break }
+            guard var found = try? Self.header(of: page, in: chain) else { break }
+            found.pages = header.pages
             header.furtherPages.append(found)
         }
         return header
@@ -29,15 +29,20 @@ enum TIFFDecoder: OriginalDecoder {
         }
         try ImageHeader.checkSize("TIFF", width, height)
         var header = ImageHeader(format: .tiff, encodedWidth: width, encodedHeight: height)
-        header.levels = found.levels(in: chain).count
+        let levels = found.levels(in: chain)
+        header.levels = levels.count
         header.readsWindows = found.isTiled && found.isPlain
         header.orientation = picture.orientation ?? 1
         header.hasAlpha = (picture.value(277) ?? 1) > TIFFSamples.colors(picture.value(262) ?? 1)
         // A complete strip or row of tiles is decoded at a time.
-        let rows = min(height, max(1, picture.value(323) ?? picture.value(278) ?? height))
+        let rows = ([found] + levels).map { part in
+            let height = part.size?.height ?? 1
+            let rows = min(height, max(1, part.directory.value(323) ?? part.directory.value(278) ?? height))
+            return Double(rows) * Double(part.size?.width ?? width)
+        }
         let samples = max(1, min(5, picture.value(277) ?? 1))
         let bits = Double(samples * min(64, picture.value(258) ?? 1))
-        header.hold(bytesPerPixel: 2 * bits / 8 * Double(rows) / Double(height))
+        header.hold(bytesPerPixel: 2 * bits / 8 * (rows.max() ?? 0) / (Double(width) * Double(height)))
         if let entry = picture.entry(34675) { header.profileBytes = picture.count(entry) ?? 0 }
         return header
     }

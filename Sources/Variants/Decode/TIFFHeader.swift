@@ -87,12 +87,16 @@ struct TIFFHeader {
     /// Returns the pages of a document, at most `ImageHeader.pageLimit`. The first page is the picture of the file.
     func pages(in chain: [Int], _ isReadable: (TIFFHeader) -> Bool) -> [TIFFPicture] {
         let first = picture(isReadable)
-        // Directories can overlap, so a limited number of entries bounds the time.
-        let further = chain.enumerated().dropFirst(first.page + 1)
-            .prefix { (entries($0.element)?.count ?? 0) <= 256 }.lazy.filter { !isReduced($0.element) }
-            .prefix(ImageHeader.pageLimit - 1)
+        let further = chain.enumerated().dropFirst(first.page + 1).prefix { isShort($0.element) }.lazy.filter {
+            !isReduced($0.element)
+        }
+        .prefix(ImageHeader.pageLimit - 1)
         return [first] + further.map { TIFFPicture(directory: at($0.element), page: $0.offset, subIFD: nil) }
     }
+
+    /// Whether a directory has an ordinary number of entries. Directories can overlap, so this bounds the time in which
+    /// many of them are read.
+    func isShort(_ directory: Int) -> Bool { (entries(directory)?.count ?? 0) <= 256 }
 
     /// Whether a directory declares itself a reduced version of another picture.
     func isReduced(_ directory: Int) -> Bool { (value(254, in: directory) ?? 0) & 1 == 1 }

@@ -28,25 +28,36 @@ struct TIFFPicture {
         let parts = directory.numbers(330, limit: 16).enumerated().map {
             (offset: $0.element, page, index: Int?($0.offset))
         }
-        let following = chain.dropFirst(page + 1).prefix(16).prefix { directory.isReduced($0) }.enumerated().map {
+        let following = chain.dropFirst(page + 1).prefix(16).prefix {
+            directory.isShort($0) && directory.isReduced($0)
+        }.enumerated().map {
             (offset: $0.element, page + 1 + $0.offset, index: Int?.none)
         }
-        let found = (parts + following).map {
+        let found = (parts + following).filter { directory.isShort($0.offset) }.map {
             TIFFPicture(directory: directory.at($0.offset), page: $0.1, subIFD: $0.index)
         }
+        let sizes = found.map(\.size)
         var levels: [TIFFPicture] = []
-        while let next = found.first(where: { isReduced(to: $0, size, by: 1 << (levels.count + 1)) }) {
-            levels.append(next)
+        // A version of one pixel has no smaller version.
+        while 1 << levels.count < max(size.width, size.height) {
+            let factor = 2 << levels.count
+            guard let next = found.indices.first(where: { isReduced(to: found[$0], sizes[$0], size, by: factor) })
+            else {
+                break
+            }
+            levels.append(found[next])
         }
         return levels
     }
 
     /// Whether another picture is this picture of the given size, with its edges divided by `factor`.
-    private func isReduced(to other: TIFFPicture, _ size: PixelSize, by factor: Int) -> Bool {
+    private func isReduced(
+        to other: TIFFPicture, _ otherSize: PixelSize?, _ size: PixelSize, by factor: Int
+    ) -> Bool {
         func isPart(_ part: Int, _ edge: Int) -> Bool {
             part == max(1, edge / factor) || part == (edge + factor - 1) / factor
         }
-        guard let part = other.size, isPart(part.width, size.width), isPart(part.height, size.height), part != size
+        guard let part = otherSize, isPart(part.width, size.width), isPart(part.height, size.height), part != size
         else {
             return false
         }

@@ -116,6 +116,7 @@ extension RenderLimits {
             try coder.choice("format", &format)
         }
         formats = Set(known)
+        try coder.choice("a handling of SVG", &svg)
         try coder.flag(&acceptsDamaged)
         try coder.span("a timeout", &timeout)
         try coder.span("a timeout", &encodeTimeout)

@@ -393,7 +393,8 @@ enum SettingCatalog {
             "maximum size of a request's body except for uploads, which is read even if it is not needed"),
         Setting(
             "server.uploads", \.site.uploads, .bool,
-            "let clients send a picture as the body of POST /variant, up to limits.bytes"),
+            "let clients send a picture as the body of POST /variant, or of a grammar such as imaginary, up to limits.bytes"
+        ),
         Setting(
             "server.rate", \.site.rate, .rate(),
             "maximum number of requests per second and client that miss the caches, with bursts of up to ten seconds' worth; 0 means no limit"

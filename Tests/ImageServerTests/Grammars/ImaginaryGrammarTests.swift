@@ -48,10 +48,10 @@ import Variants
         // Errors name the operation and the parameter.
         ("zoom", #""factor":2"#, "`zoom`: this operation is not supported"),
         ("watermark", #""text":"a""#, "`watermark`: this operation is not supported"),
-        ("fit", #""width":300"#, "`fit`: `width` and `height` is required"),
+        ("fit", #""width":300"#, "`fit`: `width` and `height` are required"),
         ("resize", "", "`resize`: `width` or `height` is required"),
-        ("fit", #""width":0,"height":1"#, "`fit`: `width` must be a whole number between 1 and 8192"),
-        ("fit", #""width":"1e3","height":1"#, "`fit`: `width` must be a whole number between 1 and 8192"),
+        ("fit", #""width":0,"height":1"#, "`fit`: `width` and `height` are required"),
+        ("fit", #""width":"1e3","height":1"#, "`fit`: `width` must be a whole number between 0 and 8192"),
         ("fit", #""width":[1],"height":1"#, "`fit`: `width` must be a text, a number, or true or false"),
         ("fit", #""width":1,"height":1,"embed":true"#, "`fit`: the parameter `embed` is not supported"),
         ("fit", #""width":1,"height":1,"quality":101"#, "`fit`: `quality` must be a whole number between 1 and 100"),
@@ -63,6 +63,9 @@ import Variants
         ("rotate", #""rotate":45"#, "`rotate`: `rotate` must be a multiple of 90"),
         ("extract", #""areawidth":1,"areaheight":1"#, "`extract`: `top` is required"),
         ("blur", #""sigma":"nan""#, "`blur`: `sigma` must be a number between 0.3 and 100"),
+        ("blur", #""sigma":"0x1p3""#, "`blur`: `sigma` must be a number between 0.3 and 100"),
+        ("fit", #""width":9"#, "`fit`: `width` and `height` are required"),
+        ("resize", #""width":9,"height":0"#, "thumbnail:9x,original"),
         ("convert", "", "`convert`: `type` is required"),
         (
             "convert", #""type":"svg""#,
@@ -222,6 +225,32 @@ import Variants
         }
     }
 
+    @Test func `the key in a field stays here, and makes the response private`() async throws {
+        try await Self.with(["path": "/imaginary", "key": "secret"]) { site, _ in
+            site.forwardedFields = ["*"]
+        } _: { bench in
+            let target = "/imaginary/pipeline?url=\(bench.source)&" + Self.operations
+            let byField = await bench.ask(target, [HeaderField("API-Key", "secret"), HeaderField("X-Other", "1")])
+            #expect(byField.status == 200 && byField["cache-control"]?.hasPrefix("private, ") == true)
+            let byQuery = await bench.ask(target + "&key=secret")
+            #expect(byQuery.status == 200 && byQuery["cache-control"]?.contains("private") == false)
+            let sent = try #require(bench.origin.requests.first)
+            #expect(sent["x-other"] == "1" && sent["api-key"] == nil)
+        }
+    }
+
+    @Test func `sizes of the server apply to operations`() async throws {
+        for (isStrict, status) in [(false, 200), (true, 400)] {
+            try await Self.with(["path": "/imaginary", "unsigned": true]) { site, _ in
+                (site.recipes.sizes, site.recipes.refusesOtherSizes) = ([40, 80], isStrict)
+            } _: { bench in
+                let answer = await bench.ask("/imaginary/pipeline?url=\(bench.source)&" + Self.operations)
+                #expect(answer.status == status)
+                #expect(isStrict || answer["image-width"] == "40")
+            }
+        }
+    }
+
     // MARK: Forms
 
     private static func form(_ parts: [(header: String, body: [UInt8])], end: String = "--\r\n") -> [UInt8] {
@@ -253,7 +282,8 @@ import Variants
             }
             let whole = Self.form([(Self.header, picture)])
             for body in [
-                [], picture, Array(whole.dropLast(9)), whole + [0], Array(whole.dropFirst()),
+                Self.form([(";", [1])]), Self.form([(" ; ;", [1])]), [], picture, Array(whole.dropLast(9)), whole + [0],
+                Array(whole.dropFirst()),
                 Self.form([(Self.header, picture)], end: "\r\n"), Self.form([]),
                 Self.form([(Self.header, [1]), (Self.header, [1])]),
                 Self.form([(Self.header.replacing("file", with: "image"), [1])]),

@@ -98,8 +98,11 @@ import Variants
             let answer = await bench.ask("/imgproxy/_/w:20/plain/local:///missing.jpg")
             #expect(answer.status == 404 && answer["content-type"]?.hasPrefix("image/") == true)
         }
-        await #expect(throws: InvalidSetting.self) {
-            try await Self.with(["fallback": "/nowhere.png"]) { _ in }
+        for wrong in [
+            ["fallback": "/nowhere.png"], ["fallbackTtl": 3],
+            ["fallback": GrammarValue(.string(file)), "fallbackStatus": 301],
+        ] as [[String: GrammarValue]] {
+            await #expect(throws: InvalidSetting.self) { try await Self.with(wrong) { _ in } }
         }
     }
 
@@ -137,21 +140,14 @@ import Variants
             (true, "/imgproxy/_/w:40/plain/", "40x"), (true, "/imgproxy/_/w:33/plain/", nil),
             (false, "/netlify?w=33&url=", "40x"), (true, "/netlify?w=33&url=", nil),
             (false, "/imgproxy/_/plain/", "97x61"),
+            (true, "/imgproxy/_/pr:own/plain/", "33x"), (true, "/imgproxy/_/pr:own/w:34/plain/", nil),
         ] as [(Bool, String, String?)] {
             try await HitTests.with { site, _ in
                 site.recipes.sizes = [20, 40]
                 site.recipes.refusesOtherSizes = isStrict
                 site.grammars = [
-                    "imgproxy": GrammarValue(
-                        .object([
-                            .init(name: "path", value: .string("/imgproxy")),
-                            .init(name: "unsigned", value: .bool(true)),
-                        ])),
-                    "netlify": GrammarValue(
-                        .object([
-                            .init(name: "path", value: .string("/netlify")),
-                            .init(name: "unsigned", value: .bool(true)),
-                        ])),
+                    "imgproxy": ["path": "/imgproxy", "unsigned": true, "presets": ["own": "w:33"]],
+                    "netlify": ["path": "/netlify", "unsigned": true],
                 ]
             } _: { bench in
                 let answer = await bench.ask(path + bench.origin.url("/a.jpg"))

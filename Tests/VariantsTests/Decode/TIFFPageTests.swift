@@ -61,4 +61,57 @@ import Testing
         bytes += [UInt8](repeating: 0, count: 20_000)
         #expect(try ImageHeader.probe(bytes).furtherPages.count == 1)
     }
+
+    /// Returns a little-endian TIFF whose directories have these entries of one number each.
+    private static func file(_ directories: [[(tag: Int, value: Int)]]) -> [UInt8] {
+        func number(_ value: Int, _ count: Int) -> [UInt8] {
+            (0..<count).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
+        }
+        var bytes: [UInt8] = Array("II".utf8) + number(42, 2) + number(16, 4) + number(0, 8)
+        for (index, entries) in directories.enumerated() {
+            let end = bytes.count + 2 + 12 * entries.count + 4
+            bytes += number(entries.count, 2)
+            for entry in entries {
+                bytes += number(entry.tag, 2) + number(4, 2) + number(1, 4) + number(entry.value, 4)
+            }
+            bytes += number(index + 1 < directories.count ? end : 0, 4)
+        }
+        return bytes
+    }
+
+    private static func entries(_ width: Int, _ height: Int, isReduced: Bool) -> [(tag: Int, value: Int)] {
+        [
+            (254, isReduced ? 1 : 0), (256, width), (257, height), (258, 8), (259, 1), (262, 1), (273, 8), (277, 1),
+            (278, 1), (279, 1),
+        ]
+    }
+
+    @Test func `a version of one pixel is the last one`() throws {
+        let small = Self.file([Self.entries(2, 1, isReduced: false), Self.entries(1, 1, isReduced: true)])
+        #expect(try ImageHeader.probe(small).levels == 1)
+        let repeated = Self.file(
+            [Self.entries(9, 5, isReduced: false)] + (0..<9).map { _ in Self.entries(1, 1, isReduced: true) })
+        #expect(try ImageHeader.probe(repeated).levels == 0)
+        let chain = [(9, 5), (5, 3), (3, 2), (2, 1), (1, 1), (1, 1)].enumerated()
+        let whole = Self.file(chain.map { Self.entries($0.element.0, $0.element.1, isReduced: $0.offset > 0) })
+        #expect(try ImageHeader.probe(whole).levels == 4)
+    }
+
+    @Test func `versions with many entries are not read`() throws {
+        var long = Self.entries(4, 2, isReduced: true)
+        long += (0..<300).map { (tag: 40_000 + $0, value: 0) }
+        #expect(try ImageHeader.probe(Self.file([Self.entries(8, 4, isReduced: false), long])).levels == 0)
+        #expect(
+            try ImageHeader.probe(Self.file([Self.entries(8, 4, isReduced: false), Array(long.prefix(200))])).levels
+                == 1)
+    }
+
+    @Test func `renders of different pages do not share a decode`() throws {
+        let bytes = try Self.document([10, 200], edge: 400)
+        for (recipe, isShared) in [("thumbnail:40", true), ("page:2,thumbnail:40", false)] {
+            var job = try RenderSamples.job(bytes, recipe)
+            job.digest = "a"
+            #expect((job.shareable != nil) == isShared, "\(recipe)")
+        }
+    }
 }

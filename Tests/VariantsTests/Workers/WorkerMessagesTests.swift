@@ -53,7 +53,7 @@ import Testing
     @Test func `requests, replies and stops arrive as they were sent`() throws {
         #expect(try WorkerRequest(Self.request.bytes) == Self.request)
         // A new limit must be in the message, and in this test.
-        #expect(Mirror(reflecting: Self.limits).children.count == 10)
+        #expect(Mirror(reflecting: Self.limits).children.count == 11)
         for reply in Self.replies { #expect(try WorkerReply(reply.bytes) == reply) }
         #expect(try WorkerStop(WorkerStop(id: 5).bytes).id == 5)
     }

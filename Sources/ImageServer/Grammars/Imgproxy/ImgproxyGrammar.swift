@@ -29,6 +29,7 @@ package struct ImgproxyGrammar: MountableGrammar {
         self.members = settings
     }
 
+    package var secretFields: Set<String> { members.secret == nil ? [] : ["authorization"] }
     package var template: String { path + "/{signature}/{options}/{source}" }
     package var formats: [ImageFormat]? {
         ImgproxySettings.negotiable.filter { members.autoFormats.contains($0) || members.enforceFormats.contains($0) }
@@ -146,9 +147,9 @@ extension Problem {
 }
 
 extension ImgproxyOptions {
-    /// Replaces the size of the URL with an allowed size.
+    /// Replaces the size of the URL with an allowed size. Sizes of presets are the operator's own.
     fileprivate mutating func useSizes(_ sizes: SizeSteps?) throws(Problem) {
-        guard let sizes, size != .zero else { return }
+        guard let sizes, size != .zero, writesSize else { return }
         func edge(_ value: Double) -> Int? { value > 0 ? Int(min(value, 1e9)) : nil }
         let allowed = try sizes.admitted(ThumbnailSize(width: edge(size.x), height: edge(size.y)))
         size = SIMD2(Double(allowed.width ?? 0), Double(allowed.height ?? 0))

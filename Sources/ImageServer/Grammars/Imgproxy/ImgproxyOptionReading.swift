@@ -38,6 +38,8 @@ struct ImgproxyOptionReading {
                     throw .forbidden("`\(parts[0])` is allowed only with the setting `securityOptions`")
                 }
                 try reading.apply(entry, parts)
+                let hasSize = ["resize", "size", "width", "height"].contains(entry.names[0])
+                reading.options.writesSize = reading.options.writesSize || hasSize
             }
         }
         return reading.options

@@ -51,6 +51,8 @@ struct ImgproxyOptions: Sendable {
     var type = ResizingType.fit
     /// The requested size in pixels. An edge that is 0 is not requested.
     var size = SIMD2<Double>()
+    /// Whether the URL contains a part of `size`, rather than only a preset.
+    var writesSize = false
     var minimum = SIMD2<Double>()
     var zoom = SIMD2<Double>(1, 1)
     var dpr = 1.0

@@ -36,14 +36,17 @@ extension ImgproxySettings {
         watermark = try members.text("watermark")
         watermarkOpacity = try members.number("watermarkOpacity") ?? watermarkOpacity
         skipFormats = try members.formats("skipFormats", among: ImageFormat.allCases) ?? []
-        let status = try members.integer("fallbackStatus", 200...599) ?? 200
-        let maxAge = try members.integer("fallbackTtl", 0...2_147_483_647) ?? 0
+        let status = try members.integer("fallbackStatus", 200...599)
+        if let fault = status.flatMap(FallbackPicture.fault) { throw members.fault("fallbackStatus", fault) }
+        let maxAge = try members.integer("fallbackTtl", 0...2_147_483_647)
         if let path = try members.text("fallback") {
-            do throws(InvalidSetting) { fallback = try FallbackPicture(atPath: path, status: status) } catch {
+            do throws(InvalidSetting) { fallback = try FallbackPicture(atPath: path, status: status ?? 200) } catch {
                 throw members.fault("fallback", error.message)
             }
             fallback?.coversAll = true
-            fallback?.maxAge = maxAge
+            fallback?.maxAge = maxAge ?? 0
+        } else if status != nil || maxAge != nil {
+            throw members.fault("fallback", "is missing, so `fallbackStatus` and `fallbackTtl` have no effect")
         }
         alwaysRasterizesSVG = try members.flag("alwaysRasterizeSvg") ?? alwaysRasterizesSVG
         stripMetadata = try members.flag("stripMetadata") ?? stripMetadata
