@@ -133,7 +133,7 @@ import Testing
         "rounded-mask", "rounded-mask:1:2", "rounded-mask:1:2:3", "rounded-mask:1:2:3:4:5", "rounded-mask:101%",
         "rounded-mask:-1", "rounded-mask:1px", "circle:1", "circle:", "mask", "mask:", "mask:../x", "mask:-a",
         "mask:a.png", "mask:a:fit=fill", "mask:a:cover", "crop", "crop:10x", "crop:10x10+1", "crop:10x10+1+2+3",
-        "crop:10x10-1-2", "crop:0x1", "crop:1x1+1+1:gravity=north", "crop:70000x1", "trim:256", "trim:1.5", "trim:",
+        "crop:10x10-1-2", "crop:0x1", "crop:1x1+1+1:gravity=north", "crop:16777216x1", "trim:256", "trim:1.5", "trim:",
         "rotate", "rotate:361", "rotate:-90", "flip", "flip:vh", "flip:h:v", "blur", "blur:0.2", "blur:101",
         "sharpen:0.1", "pixelate:0", "grayscale:1", "tint:12345", "tint:11223344", "tint:#112233", "brightness:4.1",
         "brightness", "contrast:-1", "saturation:50%", "background:gggggg", "background",

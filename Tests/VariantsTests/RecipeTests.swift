@@ -25,6 +25,7 @@ import Testing
         ("mask:Star_1:fit=stretch", "mask:Star_1"),
         ("mask:star:fit=cover", "mask:star:fit=cover"),
         ("crop:10x20+0+05", "crop:10x20+0+5"),
+        ("crop:100000x20+70000+16777215", "crop:100000x20+70000+16777215"),
         ("crop:10:gravity=entropy", "crop:10x10:gravity=entropy"),
         ("trim", "trim"),
         ("trim:10", "trim"),

@@ -1,13 +1,13 @@
 struct Crop: ResizingOperation {
     static let token = "crop"
     static let grammar = "crop:WxH[+X+Y][:gravity=G]"
-    static let ranges = "W, H 1…65535, X, Y 0…65535, pixels; G `centre`"
+    static let ranges = "W, H 1…16777215, X, Y 0…16777215, pixels; G `centre`"
     static let words = ["gravity": Gravity.allCases.map(\.rawValue)]
     static let summary = "Crops the picture to a rectangle, which is clipped to the picture's edges."
     static let example = "crop:640x480+10+20"
 
-    /// The longest possible edge of a JPEG. The limit of the output is checked during rendering, after later steps.
-    private static let edgeLimit = 65_535
+    /// The longest edge that a decoder accepts. The limit of the output is checked during rendering, after later steps.
+    private static let edgeLimit = 16_777_215
 
     var width: Int
     var height: Int
