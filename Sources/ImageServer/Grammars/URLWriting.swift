@@ -111,11 +111,15 @@ extension ImgproxyGrammar: URLWritingGrammar {
         if let gravity = step.value("gravity") {
             let names: [Substring: String] = [
                 "north": "no", "south": "so", "west": "we", "east": "ea", "north-east": "noea", "north-west": "nowe",
-                "south-east": "soea", "south-west": "sowe",
+                "south-east": "soea", "south-west": "sowe", "attention": "sm",
             ]
             guard fills, let name = names[gravity] else { return nil }
             text += "/g:\(name)"
             flags.remove("gravity=\(gravity)")
+        }
+        if fills, let focus = step.value("focus") {
+            text += "/g:fp:" + focus.split(separator: "x").joined(separator: ":")
+            flags.remove("focus=\(focus)")
         }
         return flags.isEmpty ? text : nil
     }

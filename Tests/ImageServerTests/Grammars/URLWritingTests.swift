@@ -42,7 +42,8 @@ import Testing
         for _ in 0..<500 {
             let (w, h) = (Int.random(in: 1...900, using: &random), Int.random(in: 1...900, using: &random))
             let mode = pick(
-                "", ":fill", ":fill:up", ":stretch:up", ":up", ":fill:gravity=north-west", ":fill:gravity=south")
+                "", ":fill", ":fill:up", ":stretch:up", ":up", ":fill:gravity=north-west", ":fill:gravity=south",
+                ":fill:gravity=attention", ":fill:focus=0.25x0.7")
             let size = mode == "" ? pick("\(w)x", "x\(h)", "\(w)x\(h)") : "\(w)x\(h)"
             let steps = [
                 pick("", "crop:\(w + 900)x\(h + 900)+7+\(h)"), "thumbnail:\(size)\(mode)", pick("", "blur:2.5"),
@@ -119,7 +120,7 @@ import Testing
         ("imgproxy", "blur:2,thumbnail:30", "order"), ("imgproxy", "thumbnail:30x30:pad", "pad"),
         ("imgproxy", "thumbnail:3,thumbnail:4", "order"),
         ("imgproxy", "thumbnail:30x30:stretch", "stretch"),
-        ("imgproxy", "thumbnail:9x9:fill:gravity=attention", "attention"),
+        ("imgproxy", "thumbnail:9x9:fill:gravity=entropy", "entropy"),
         ("iiif", "circle,png", "circle"), ("iiif", "jpeg:70", "jpeg:70"), ("iiif", "auto", "auto"),
         ("iiif", "jxl", "jxl"),
         ("iiif", "thumbnail:30x30", "need an output"),
