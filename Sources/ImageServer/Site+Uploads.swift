@@ -160,7 +160,9 @@ extension Site {
         case .upload(let given): permit = given
         case .refused(let problem): throw problem
         case .unneeded, .wanted:
-            let hint = settings.uploads ? "" : "; pictures can be sent if `server.uploads` is true"
+            let isForUploads = grammar is any MountableGrammar
+            let hint =
+                settings.uploads || !isForUploads ? "" : "; pictures can be sent if `server.uploads` is true"
             throw Self.refusal(of: request.method, allowed: methods(of: grammar), hint)
         }
         try permit.reserve(request.body.count)
