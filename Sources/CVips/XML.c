@@ -7,7 +7,7 @@ CXMLTable cxml;
 int cxml_load(void) {
     // librsvg, which libvips loads, depends on the same library. The handle stays open until the process ends.
     void *library = dlopen("libxml2.so.2", RTLD_LAZY | RTLD_LOCAL);
-    // Version 2.14 changed the name, but none of these functions.
+    // Version 2.14 changed the name of the library. The functions are unchanged.
     if (!library) library = dlopen("libxml2.so.16", RTLD_LAZY | RTLD_LOCAL);
     if (!library) return 0;
     int is_complete = 1;

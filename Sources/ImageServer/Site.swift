@@ -140,7 +140,8 @@ public struct Site: Sendable {
         if let hit = await storedHit(request) { return hit }
         let routed = try read(request, grammar)
         var request = request
-        request.fields.removeAll { grammar.secretFields.contains(FieldLines.lowercased($0.name)) }
+        let secrets = grammar.secretFields
+        if !secrets.isEmpty { request.fields.removeAll { secrets.contains(FieldLines.lowercased($0.name)) } }
         guard RoutedRequest.methods.contains(request.method) || passesOn(request, routed) else {
             throw Self.refusal(
                 of: request.method,

@@ -60,7 +60,7 @@ public struct ImageHeader: Sendable, Hashable {
     /// The maximum number of a page that `page:N` can select.
     package static let pageLimit = 500
 
-    /// Returns the header of a page, starting at 1. Returns nil if there is no such page.
+    /// Returns the header of a page, starting at 1. Returns nil if the document has fewer pages.
     package func page(_ number: Int) -> ImageHeader? {
         number == 1 ? self : furtherPages.indices.contains(number - 2) ? furtherPages[number - 2] : nil
     }
@@ -207,8 +207,9 @@ package struct ResolvedOutput: Sendable, Hashable {
 /// configuration.rendering.limits.formats = [.jpeg, .png, .webp]
 /// ```
 public struct RenderLimits: Sendable, Hashable {
-    /// The maximum number of pixels, summed over all frames that the recipe decodes. Only the decoded part counts if the
-    /// file has tiles or smaller versions (`ImageHeader.readsWindows`, `levels`). Defaults to 100 million. In a worker, `WorkerConfiguration.memory` also limits the memory of a render.
+    /// The maximum number of pixels, summed over all frames that the recipe decodes. If the file has tiles or smaller
+    /// versions (`ImageHeader.readsWindows`, `levels`), only the decoded part counts. Defaults to 100 million. In a
+    /// worker, `WorkerConfiguration.memory` also limits the memory of a render.
     public var pixels = 100_000_000
     /// The maximum size of the original in bytes. Defaults to 100 MB.
     public var bytes = 100_000_000
@@ -330,7 +331,7 @@ public struct RenderJob: Sendable {
         quality: RenderQuality = .balanced, limits: RenderLimits = RenderLimits(), masks: [String: [UInt8]] = [:]
     ) {
         self.original = original
-        // The header may already be that of the page.
+        // The caller may have selected the page already.
         self.header = header.page(recipe.page) ?? header
         self.recipe = header.format.decoder?.isDrawing == true ? recipe.enlarging : recipe
         self.output = output

@@ -168,7 +168,7 @@ def check_hostile(page, server, origin):
     for number, name in enumerate(drawings):
         address, headers, body = sanitized(server, origin, f"/raw/{number}.svg")
         if address is None:
-            # These files are no drawings that a picture server needs to show.
+            # The server refuses documents that it cannot sanitize.
             assert headers in (415, 422), (name, headers, body)
             refused += 1
             continue
@@ -177,7 +177,7 @@ def check_hostile(page, server, origin):
         addresses.append(address)
         text = body.decode()
         for word in ["<script", "<!", "<?", "foreignobject", "javascript:", "/trap", "entity", "@import"]:
-            # Text that no browser interprets may stay, and so may a string.
+            # Escaped text and strings in style sheets may stay, because browsers do not interpret them.
             assert word not in text.lower() or name.startswith(("script as markup", "style in", "hidden in", "animation", "root with")), (name, word, text)
         # The same bytes must be harmless without our header fields, and as a part of a page.
         Handler.files[f"/clean/{number}.svg"] = ("image/svg+xml", body)

@@ -95,7 +95,7 @@ extension RateLimit {
         WorkGate { () throws(PipelineError) in try self.check(client, now: now()) }
     }
 
-    /// Takes a token, or throws `rateLimited` if there is none.
+    /// Takes a token. Throws `rateLimited` if the bucket is empty.
     func check(_ client: String?, now: Double) throws(PipelineError) {
         guard let seconds = take(client, now: now) else { return }
         var error = PipelineError(

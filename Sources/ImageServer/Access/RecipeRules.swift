@@ -118,7 +118,7 @@ public struct RecipeRules: Sendable {
         return try sizeSteps.admitted(recipe)
     }
 
-    /// The sizes that replace those of clients, or nil if every size is allowed.
+    /// The allowed sizes, or nil if clients may use every size.
     var sizeSteps: SizeSteps? { sizes.isEmpty ? nil : SizeSteps(sizes, isStrict: refusesOtherSizes) }
 }
 

@@ -12,7 +12,7 @@ enum OriginalAnswer {
     /// Prevents a document that is opened directly from running scripts or loading resources.
     static let sandbox = HeaderField("Content-Security-Policy", "default-src 'none'; sandbox")
 
-    /// Does the same for a sanitized SVG, whose style sheets browsers apply.
+    /// Prevents a sanitized SVG from running scripts or loading resources, but allows its own style sheets.
     static let vectorSandbox = HeaderField(
         "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
 

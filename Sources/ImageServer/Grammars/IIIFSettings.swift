@@ -88,8 +88,8 @@ struct IIIFSettings: Sendable {
         identifiers.lazy.compactMap { $0.source(of: identifier) }.first
     }
 
-    /// Removes `;N` from the end of an identifier, as in Cantaloupe, and returns the page N. Returns 1 if there is none, or
-    /// if `identifiers` contains the complete identifier.
+    /// Removes `;N` from the end of an identifier, as in Cantaloupe, and returns the page N. Returns 1 if the identifier
+    /// does not end in `;N`, or if `identifiers` contains the complete identifier.
     func page(_ identifier: inout String) -> Int {
         let parts = identifier.split(separator: ";", omittingEmptySubsequences: false)
         guard parts.count > 1, let last = parts.last, let page = PlainNumber.parseWhole(last), page > 0,

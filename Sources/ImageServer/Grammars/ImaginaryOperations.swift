@@ -79,7 +79,7 @@ struct ImaginaryOperations {
         try given.finish()
     }
 
-    /// Returns the step of an operation, or nil if it has none.
+    /// Returns the step of an operation. Returns nil if the operation only changes the output.
     private static func step(_ given: inout ImaginaryOperation) throws(Problem) -> String? {
         switch given.name {
         case "autorotate", "convert": return nil

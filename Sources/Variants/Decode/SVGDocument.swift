@@ -96,7 +96,7 @@ struct SVGDocument {
 
     /// Returns the document with a root of this size. The content is scaled to the root.
     ///
-    /// - Parameter isNested: whether another root will contain this root, which must still hide what is outside of it.
+    /// - Parameter isNested: whether another root will contain this root. A nested root clips its content to its own size.
     func sized(_ size: PixelSize, isNested: Bool = false) -> PixelStorage {
         var root: [UInt8] = []
         var from = tag.lowerBound

@@ -78,7 +78,7 @@ struct Crop: ResizingOperation {
         return try normalized.cropped(to: part(of: size))
     }
 
-    /// Returns the rectangle that is cropped. Returns nil if there is no offset, or if the rectangle is outside the
+    /// Returns the rectangle that remains. Returns nil if the step has no offset, or if the rectangle is outside the
     /// picture.
     func window(of size: PixelSize) -> PixelRectangle? { offset == nil ? nil : try? part(of: size) }
 

@@ -1,4 +1,4 @@
-/// Decides which references a sanitized SVG keeps. None of them leads out of the file.
+/// Decides which references a sanitized SVG keeps. Every kept reference stays within the file.
 enum SVGReference {
     private static let pictures = ["image/png", "image/jpeg", "image/jpg", "image/webp", "image/gif"]
 

@@ -3,7 +3,7 @@ import PipelineSupport
 /// Removes from style sheets everything that can load a resource or is not known to be harmless (CSS Syntax 3).
 ///
 /// References stay if they lead to an element of the same document or contain a raster picture. Unknown functions and
-/// other references become `none` or are removed, and unknown at-rules are removed. Everything else stays as it is.
+/// other references become `none` or are removed, and unknown at-rules are removed. All other tokens are copied.
 struct SafeCSS {
     private let css: [UInt8]
     private var at = 0
@@ -152,7 +152,7 @@ struct SafeCSS {
         return text
     }
 
-    /// Skips to the end of a block or function, whose opening bracket has been read.
+    /// Skips to the end of a block or function after its opening bracket.
     private mutating func skipBlock() {
         var closing: [UInt8] = [UInt8(ascii: ")")]
         while at < css.count, !closing.isEmpty { skipToken(&closing) }

@@ -115,7 +115,7 @@ extension Render {
 }
 
 extension SVGDocument {
-    /// The background color in the `style` attribute of the root, as written there, or nil if there is none.
+    /// The background color in the `style` attribute of the root, as written there, or nil if the attribute has no color.
     fileprivate var backgroundColor: String? {
         let style = attributes.first { $0.name == "style" }?.value ?? ""
         let declaration = CSSText.declarations(Array(style.utf8)).last {

@@ -1,8 +1,7 @@
 import CVips
 import Glibc
 
-/// Reads an XML document with libxml2, node by node. Opens no other files, and expands the entities that the document
-/// declares.
+/// Reads an XML document with libxml2, node by node. Expands the entities that the document declares.
 struct XMLReader: ~Copyable {
     enum Node {
         case start(isEmpty: Bool), end, text

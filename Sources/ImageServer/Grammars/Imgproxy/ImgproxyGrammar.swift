@@ -157,7 +157,7 @@ extension ImgproxyOptions {
 }
 
 extension SourceInformation {
-    /// Returns our JSON with imgproxy's names for the media type and the size of the file before ours.
+    /// Returns the JSON of `/info` with two more members: the media type and the file size under imgproxy's names.
     fileprivate func asImgproxy(_ json: String) -> String {
         "{\"mime_type\":\"\(response.mediaType)\",\"size\":\(response.bytes.count)," + json.dropFirst()
     }
