@@ -9,6 +9,11 @@ struct RenderPlan: Sendable, Hashable {
     /// The part of the stored picture that a leading `crop` selects, if the decoder reads only this part or shrinks it.
     /// Its edges are multiples of `shrink`, except at the edges of the picture. Otherwise nil.
     var window: PixelRectangle?
+    /// The part of the stored picture that a leading `crop` selects, if the render can share the decode of other parts.
+    /// This requires that there is only one frame and that the decoder reads the picture from top to bottom.
+    var tile: PixelRectangle?
+    /// The area of a shared decode that contains `tile`, or nil if the render decodes the original itself.
+    var sharedArea: PixelRectangle?
     /// The size of the part that the decoder reads. If the file contains smaller versions, this is the size in the
     /// version that is read.
     var read: PixelSize
@@ -59,6 +64,7 @@ struct RenderPlan: Sendable, Hashable {
             target = whole.scaled(by: scaled.factor)
             light = scaled.light ?? light
         default:
+            share(part, job)
             return
         }
         if header.format.decoder?.isDrawing == true {
@@ -76,6 +82,7 @@ struct RenderPlan: Sendable, Hashable {
         }
         if part != nil {
             if shrink > 1 { window = part }
+            share(part, job)
             return
         }
         let reduced = orientation >= 5 ? target.swapped : target
@@ -87,6 +94,12 @@ struct RenderPlan: Sendable, Hashable {
             shared = target
             shrink = decode.shrink
         }
+    }
+
+    private mutating func share(_ part: PixelRectangle?, _ job: RenderJob) {
+        if job.header.readsWindows || job.header.levels > 0 { return }
+        tile = part
+        if let decode = job.shared, decode.includes(self) { sharedArea = decode.area }
     }
 }
 

@@ -95,7 +95,7 @@ public final class InProcessRenderer: Rendering {
 
 /// One render on the current thread. The memory of `original` must stay valid until the render ends.
 struct Render {
-    let job: RenderJob
+    private(set) var job: RenderJob
     private(set) var original: UnsafeRawBufferPointer
     /// Whether the original has missing pixels and the available part is rendered.
     private var isDamaged = false
@@ -130,6 +130,11 @@ struct Render {
         do throws(RenderError) { return try body(self) } catch {
             guard error.code == .undecodable, let decoder = job.header.format.decoder else { throw error }
             var second = self
+            if job.shared?.area != nil {
+                // The area of the other renders may be damaged in a different place.
+                second.job.shared = nil
+                return try second.repairing(body)
+            }
             let repaired = decoder.repaired(original)
             if let repaired { second.original = repaired.bytes } else { second.isDamaged = true }
             guard repaired != nil || decoder.readsDamaged && job.limits.acceptsDamaged else { throw error }
@@ -196,7 +201,7 @@ struct Render {
             image = try Decoding.open(
                 original, job.header, page: job.recipe.page, shrink: plan.shrink, frames: frames, isDamaged: isDamaged)
         }
-        if let shared = job.shared, plan.shared != nil, !shared.fits(image) {
+        if let shared = job.shared, plan.shared != nil || plan.sharedArea != nil, !shared.fits(image) {
             // This picture must be converted before it is shrunk, so it cannot share a decode.
             plan = RenderPlan(alone: job)
             image = try Decoding.open(
@@ -222,7 +227,18 @@ struct Render {
             image: try frames.frame(index), size: oriented, orientation: plan.orientation,
             keepsProfile: job.recipe.keepsProfile && job.output.format.holdsProfile)
         picture.extent = job.header.extent(of: picture.image, shrink: plan.shrink)
-        if let window = plan.window { try picture.select(window, shrink: plan.shrink) }
+        if let tile = plan.tile, let area = plan.sharedArea, let shared = job.shared {
+            picture.image = try pictures.area(area, of: picture, shared, context.control)
+            let part = PixelRectangle(
+                x: tile.x - area.x, y: tile.y - area.y, width: tile.width, height: tile.height)
+            if plan.shrink > 1 {
+                try picture.select(part, shrink: plan.shrink)
+            } else {
+                picture = try picture.normalized(context).cropped(to: part)
+            }
+        } else if let window = plan.window {
+            try picture.select(window, shrink: plan.shrink)
+        }
         if let shared = job.shared, let target = plan.shared {
             let (job, control) = (job, context.control)
             // This is safe because only a step of this render calls the closure, and the bytes stay valid until the
@@ -282,8 +298,8 @@ struct Render {
 
     private func applySteps(_ plan: RenderPlan, to decoded: Picture) throws(RenderError) -> Picture {
         var picture = decoded
-        // The window is the result of the first step.
-        for step in job.recipe.steps.dropFirst(plan.window == nil ? 0 : 1) {
+        // The window or tile is the result of the first step.
+        for step in job.recipe.steps.dropFirst(plan.window == nil && plan.sharedArea == nil ? 0 : 1) {
             try context.control.check()
             picture = try step.apply(to: picture, in: context)
         }

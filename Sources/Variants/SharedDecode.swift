@@ -22,6 +22,9 @@ package struct SharedDecode: Sendable, Hashable {
     var shrink: Int
     /// The distinct sizes to which the picture is shrunk, largest first.
     var targets: [Target]
+    /// The area of the stored picture that contains the parts of all renders, if each render begins with a `crop`. There
+    /// are no targets in this case.
+    var area: PixelRectangle?
     /// The number of participating renders.
     var members: Int
 
@@ -60,6 +63,10 @@ extension SharedDecode {
     ///   - name: the digest of the original's bytes.
     /// - Returns: nil if fewer than two renders can share a decode.
     init?(of plans: [RenderPlan], named name: String) {
+        if plans.first?.tile != nil {
+            self.init(ofTiles: plans, named: name)
+            return
+        }
         let plans = plans.filter { $0.reduction != nil }.sorted { ($0.area, $0.shrink) < ($1.area, $1.shrink) }
         var accepted: [RenderPlan] = []
         var pixels = 0
@@ -80,6 +87,21 @@ extension SharedDecode {
         self.init(name: name, shrink: shrink, targets: targets, members: members)
     }
 
+    /// Selects the renders that begin with a `crop` and decode at the size of the first render. The renders take part in
+    /// order, as long as the area that contains their parts has at most 16,000,000 pixels. The result of each render is
+    /// the same as that of a separate render.
+    private init?(ofTiles plans: [RenderPlan], named name: String) {
+        guard let first = plans.first, var area = first.tile else { return nil }
+        for plan in plans where plan.shrink == first.shrink {
+            guard let tile = plan.tile else { continue }
+            let larger = area.union(tile)
+            if larger.width * larger.height / (first.shrink * first.shrink) <= Self.pixelLimit { area = larger }
+        }
+        self.init(name: name, shrink: first.shrink, targets: [], area: area, members: 0)
+        members = plans.count(where: includes)
+        if members < 2 { return nil }
+    }
+
     /// Returns the target of a render with this separate plan. Returns nil if the render does not take part.
     func target(of plan: RenderPlan) -> Target? {
         guard let target = Self.target(plan, shrink), targets.contains(target) else { return nil }
@@ -87,7 +109,10 @@ extension SharedDecode {
     }
 
     /// Whether the render with this plan takes part. Otherwise the render decodes alone, regardless of its job.
-    func includes(_ plan: RenderPlan) -> Bool { target(of: plan) != nil }
+    func includes(_ plan: RenderPlan) -> Bool {
+        guard let area else { return target(of: plan) != nil }
+        return plan.shrink == shrink && plan.tile.map { area.union($0) == area } == true
+    }
 
     /// Returns the larger target from which the given target can be shrunk in a fraction of the time and with little
     /// difference. Returns nil if the target must be shrunk from the decoded rows. The source is the largest target
@@ -109,7 +134,8 @@ extension SharedDecode {
 
     /// Whether all targets can be made from the decoded picture. The size of the picture may differ from the header.
     func fits(_ image: Image) -> Bool {
-        targets.allSatisfy { target in
+        if area != nil { return Reduction.accepts(image, PixelSize(width: 1, height: 1)) }
+        return targets.allSatisfy { target in
             Reduction.accepts(image, target.size) && target.size.width <= image.width / target.box
                 && target.size.height <= image.height / target.box
         }
@@ -130,7 +156,7 @@ extension RenderJob {
         // A shared decode does not know its page.
         guard let digest, shared == nil, recipe.page == 1 else { return nil }
         let plan = RenderPlan(self)
-        return plan.reduction == nil ? nil : ShareableDecode(digest: digest, plan: plan)
+        return plan.reduction == nil && plan.tile == nil ? nil : ShareableDecode(digest: digest, plan: plan)
     }
 
     /// Returns the jobs with the decode that they would share if they waited together. All jobs must have the same

@@ -47,12 +47,7 @@ final class SharedPictures: Sendable {
         } else {
             state.withLock { $0.balance = $0.part }
         }
-        let (pixels, isCut) = state.withLock { state in
-            state.left -= 1
-            // The balance is still needed after the pictures have been discarded.
-            defer { if state.left <= 0 { (state.shared, state.pictures) = (nil, [:]) } }
-            return (state.pictures[target], state.isCut)
-        }
+        let (pixels, isCut) = take(target)
         if isCut, SharedDecode.isOwn(target) { return nil }
         guard let pixels else {
             throw RenderError(
@@ -60,6 +55,52 @@ final class SharedPictures: Sendable {
                 "\(target.size.width) × \(target.size.height) pixels are not among the sizes of the shared decode")
         }
         return try Reduction.picture(pixels, target.size, like: image)
+    }
+
+    /// Returns the area of the decoded `picture` that contains the parts of all participating renders.
+    func area(
+        _ area: PixelRectangle, of picture: Picture, _ shared: SharedDecode, _ control: RenderControl
+    ) throws(RenderError) -> Image {
+        keep(only: shared)
+        var part = picture
+        try part.select(area, shrink: shared.shrink)
+        let size = PixelSize(width: part.image.width, height: part.image.height)
+        let target = SharedDecode.Target(size: size, box: 1, light: .auto)
+        if isEmpty {
+            let started = SystemClock.threadCPU.seconds
+            keep([target: try part.image.computed(control)], of: shared, since: started)
+        } else {
+            state.withLock { $0.balance = $0.part }
+        }
+        guard let pixels = take(target).pixels else {
+            throw RenderError(.undecodable, "the shared decode has a different size than the header declares")
+        }
+        return try Reduction.picture(pixels, size, like: part.image)
+    }
+
+    private func take(_ target: SharedDecode.Target) -> (pixels: PixelStorage?, isCut: Bool) {
+        state.withLock { state in
+            state.left -= 1
+            // The balance is still needed after the pictures have been discarded.
+            defer { if state.left <= 0 { (state.shared, state.pictures) = (nil, [:]) } }
+            return (state.pictures[target], state.isCut)
+        }
+    }
+
+    private func keep(
+        _ pictures: [SharedDecode.Target: PixelStorage], of shared: SharedDecode, isCut: Bool = false,
+        since started: Double
+    ) {
+        let part = (SystemClock.threadCPU.seconds - started) / Double(shared.members)
+        state.withLock { state in
+            state.shared = shared
+            state.pictures = pictures
+            state.isCut = isCut
+            state.left = shared.members
+            state.part = part
+            state.balance = -part * Double(shared.members - 1)
+            state.decodes += 1
+        }
     }
 
     private func decode(
@@ -94,16 +135,7 @@ final class SharedPictures: Sendable {
             let part = Reduction.Part(picture, to: target.size, linear: linear)
             pictures[target] = try Reduction.pixels(of: picture, [part], control)[0]
         }
-        let part = (SystemClock.threadCPU.seconds - started) / Double(shared.members)
-        state.withLock { state in
-            state.shared = shared
-            state.pictures = pictures
-            state.isCut = squares.isMuch
-            state.left = shared.members
-            state.part = part
-            state.balance = -part * Double(shared.members - 1)
-            state.decodes += 1
-        }
+        keep(pictures, of: shared, isCut: squares.isMuch, since: started)
     }
 }
 

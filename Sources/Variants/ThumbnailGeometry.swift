@@ -24,6 +24,14 @@ struct PixelRectangle: Sendable, Hashable {
     var y: Int
     var width: Int
     var height: Int
+
+    /// Returns the smallest rectangle that contains both rectangles.
+    func union(_ other: PixelRectangle) -> PixelRectangle {
+        let (left, top) = (min(x, other.x), min(y, other.y))
+        return PixelRectangle(
+            x: left, y: top, width: max(x + width, other.x + other.width) - left,
+            height: max(y + height, other.y + other.height) - top)
+    }
 }
 
 /// Computes the sizes for `thumbnail` (docs/recipes.md): the size to which the picture is scaled, and the size after

@@ -129,13 +129,23 @@ extension SharedDecode {
         try coder.count("a shrink", &shrink, WorkerProtocol.edgeRange)
         try coder.count("a number of renders", &members, 2...(1 << 24))
         let blank = Target(size: PixelSize(width: 1, height: 1), box: 1, light: .auto)
-        try coder.list("sizes", &targets, 1...Self.targetLimit, blank: blank) { target, coder throws(MessageError) in
+        try coder.list("sizes", &targets, 0...Self.targetLimit, blank: blank) { target, coder throws(MessageError) in
             try coder.count("a width", &target.size.width, WorkerProtocol.edgeRange)
             try coder.count("a height", &target.size.height, WorkerProtocol.edgeRange)
             try coder.count("a box", &target.box, 1...Self.boxLimit)
             try coder.choice("light", &target.light)
         }
         try coder.require(Set(targets).count == targets.count, "a duplicate size")
+        var hasArea = area != nil
+        try coder.flag(&hasArea)
+        try coder.require(hasArea == targets.isEmpty, "sizes or an area")
+        guard hasArea else { return }
+        var rectangle = area ?? PixelRectangle(x: 0, y: 0, width: 1, height: 1)
+        for path in [\PixelRectangle.x, \.y] { try coder.count("an offset", &rectangle[keyPath: path], 0...(1 << 24)) }
+        for path in [\PixelRectangle.width, \.height] {
+            try coder.count("an edge", &rectangle[keyPath: path], 1...(1 << 24))
+        }
+        area = rectangle
     }
 }
 

@@ -194,6 +194,75 @@ import Testing
         #expect(try Self.render(stranger, pictures).cpuTime > .zero)
     }
 
+    @Test(arguments: [
+        "mountains-12mp.jpg", "dusk-2mp.jpg", "wide-gamut-p3.jpg", "progressive.jpg", "grey.jpg", "cmyk-profile.jpg",
+    ])
+    func `tiles of a JPEG share a decode and have the bytes of separate renders`(name: String) throws {
+        try VipsLibrary.load()
+        let header = try RenderSamples.job(name, "png").header
+        let (width, height) = (header.encodedWidth, header.encodedHeight)
+        let (w, h) = (width / 3, height / 4)
+        for recipes in [
+            [
+                "crop:\(w)x\(h)+0+\(h)", "crop:\(w)x\(h)+\(w)+\(2 * h),scaled:0.9",
+                "crop:\(w)x\(h)+\(w / 2)+\(h + 5),blur:2",
+            ],
+            ["crop:64x64+16+32,thumbnail:16", "crop:64x96+32+32,thumbnail:16,sharpen", "crop:64x64+0+64,scaled:0.25"],
+            // At the right and bottom edges, the squares of the decoder are incomplete.
+            [
+                "crop:\(width)x\(height)+\((width - 65) / 8 * 8)+\((height - 33) / 8 * 8),thumbnail:8",
+                "crop:64x64+0+64,thumbnail:8",
+            ],
+        ] {
+            let pictures = SharedPictures()
+            for job in try Self.jobs(name, recipes) {
+                #expect(job.shared?.area != nil && job.shared?.members == recipes.count)
+                var alone = job
+                alone.shared = nil
+                #expect(try Self.render(job, pictures).bytes == Self.render(alone).bytes, "\(job.recipe)")
+            }
+            #expect(pictures.decodes == (name == "cmyk-profile.jpg" ? 0 : 1))
+            #expect(pictures.isEmpty)
+        }
+    }
+
+    @Test func `tiles share a decode only at one size and within one limited area`() throws {
+        func members(_ name: String, _ recipes: [String]) throws -> [Int] {
+            let jobs = try Self.jobs(name, recipes)
+            return jobs.indices.filter { jobs[$0].shared?.includes(jobs[$0]) == true }
+        }
+        #expect(
+            try members(
+                "mountains-12mp.jpg",
+                ["crop:64x64+0+0,thumbnail:8", "crop:64x64+0+0", "thumbnail:64", "crop:64x64+64+0,thumbnail:8"]) == [
+                    0, 3,
+                ])
+        // Rotated originals and other formats decode alone.
+        for name in ["exif-orientation-6.jpg", "balloon-alpha.png"] {
+            #expect(try members(name, ["crop:9x9+0+0", "crop:9x9+9+0"]) == [])
+        }
+        let huge = ["+0+0", "+4000+0", "+29000+29000", "+0+900"].map {
+            RenderFixture.job([], .jpeg, 30_000, 30_000, try! Recipe("crop:512x512" + $0))
+        }
+        let shared = try #require(SharedDecode(of: huge.map(RenderPlan.init(alone:)), named: "huge"))
+        #expect(shared.area == PixelRectangle(x: 0, y: 0, width: 4512, height: 1412) && shared.members == 3)
+    }
+
+    @Test func `a tile above the damaged rows of a JPEG does not fail with the tiles below`() throws {
+        try VipsLibrary.load()
+        let whole = try RenderSamples.job("dusk-2mp.jpg", "png").original.bytes()
+        let jobs = try ["crop:64x64+0+0,png", "crop:64x64+64+1000,png"].map { recipe in
+            var job = try RenderSamples.job("dusk-2mp.jpg", recipe)
+            job.original = EncodedBytes(Array(whole.prefix(whole.count / 2)))
+            job.limits.acceptsDamaged = false
+            return job
+        }
+        let pictures = SharedPictures()
+        let shared = Self.sharing(jobs, named: "cut")
+        #expect(try Self.render(shared[0], pictures).bytes == Self.render(jobs[0]).bytes)
+        #expect(throws: RenderError.self) { try Self.render(shared[1], pictures) }
+    }
+
     @Test func `pictures of another original are let go of`() throws {
         try VipsLibrary.load()
         let pictures = SharedPictures()

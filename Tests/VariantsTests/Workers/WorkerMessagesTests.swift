@@ -52,6 +52,12 @@ import Testing
 
     @Test func `requests, replies and stops arrive as they were sent`() throws {
         #expect(try WorkerRequest(Self.request.bytes) == Self.request)
+        var tile = Self.request
+        tile.shared = SharedDecode(
+            name: "digest", shrink: 4, targets: [], area: PixelRectangle(x: 1, y: 2, width: 3, height: 4), members: 5)
+        #expect(try WorkerRequest(tile.bytes) == tile)
+        tile.shared?.area = nil
+        #expect((try? WorkerRequest(tile.bytes)) == nil)
         // A new limit must be in the message, and in this test.
         #expect(Mirror(reflecting: Self.limits).children.count == 11)
         for reply in Self.replies { #expect(try WorkerReply(reply.bytes) == reply) }
