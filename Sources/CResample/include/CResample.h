@@ -53,3 +53,26 @@ void cbox_free(cbox *state);
 /// are 255 and samples that are not. Ignores a partial square at the right. `stride` is the number of bytes from one
 /// row to the next.
 int cresample_cut_squares(const uint8_t *rows, size_t stride, int width, int bands);
+
+/// Compares two pictures with SSIMULACRA2 (version 2.1), row by row. The score of equal pictures is 100. At 90, pictures
+/// are hard to tell apart. 70 is high quality, 50 is medium quality, and the score of very different pictures is
+/// negative.
+///
+/// Pixels are interleaved sRGB bytes: gray, gray + alpha, RGB or RGB + alpha, with straight alpha. Pictures with alpha
+/// are composited onto a background in stored values. An edge below 8 pixels is extended to 8 by repeating the last
+/// pixel. Must not be used by two threads at the same time.
+typedef struct cscore cscore;
+
+/// Creates a comparison of two pictures of `width` × `height` pixels (each 1 to 2^24) with `bands` (1 to 4) bytes each.
+/// `background` is the gray behind transparent pixels, 0 to 255. Takes 0.6 kB of memory per column. Returns NULL if
+/// an argument is out of range or memory is exhausted.
+cscore *cscore_new(int width, int height, int bands, int background);
+
+/// Processes the next `count` contiguous rows of both pictures. Ignores rows beyond the height.
+void cscore_push(cscore *state, const uint8_t *original, const uint8_t *copy, int count);
+
+/// Returns the score, at most 100, after the last row.
+double cscore_result(cscore *state);
+
+/// Frees all memory. `state` may be NULL.
+void cscore_free(cscore *state);
