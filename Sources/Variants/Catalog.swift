@@ -145,13 +145,14 @@ extension OutputSpecification {
     ) -> Catalog.Entry {
         let list = KeptMetadata.names.filter { holds.contains($0.value) }.map(\.name).joined(separator: "+")
         let ranges =
-            (quality.map { "Q 1…100 (\($0)); " } ?? "") + "SIZE such as `20kB`, `20KiB`; "
+            (quality.map { "Q 1…100 (\($0)); S 10…95; " } ?? "") + "SIZE such as `20kB`, `20KiB`; "
             + (hasChroma ? "chroma `auto`; " : "") + (hasEffort ? "E 0…9; " : "")
             + "LIST `none`, `all` or any of `\(list)`"
         let words = ChromaResolution.allCases.map(\.rawValue).joined(separator: "|")
         let keys = (hasChroma ? "[:chroma=\(words)]" : "") + (hasEffort ? "[:effort=E]" : "")
         return Catalog.Entry(
-            role: .output, token: token, grammar: token + options + "[:max=SIZE]" + keys + "[:keep=LIST]",
+            role: .output, token: token,
+            grammar: token + options + "[:max=SIZE]" + (quality == nil ? "" : "[:score=S]") + keys + "[:keep=LIST]",
             ranges: ranges,
             words: ["keep": ["none"] + KeptMetadata.names.filter { holds.contains($0.value) }.map(\.name)],
             summary: summary,

@@ -36,8 +36,8 @@ struct RenderMemory: Sendable, Hashable {
             held = max(held, (step.heldPictures + turned) * largest)
         }
         if steps.isEmpty, plan.orientation > 1 { held = bytes(size) }
-        // The encoder needs its input and the same amount for its own data.
-        let output = 2 * bytes(size) * Double(job.frameCount)
+        // The encoder needs its input and the same amount for its own data. Measuring a score decodes one frame again.
+        let output = 2 * bytes(size) * Double(job.frameCount) + (job.output.score == nil ? 0 : bytes(size))
         pictures = Int(min(held + output, 0x1p50))
     }
 }

@@ -169,6 +169,8 @@ package struct ResolvedOutput: Sendable, Hashable {
     package var mayBeLossless: Bool
     /// The maximum size in bytes, or nil if there is no limit.
     package var maxBytes: Int?
+    /// The SSIMULACRA2 score that the file must reach, 10…95, or nil if the quality determines the file.
+    package var score: Int?
     /// Whether to write a progressive JPEG or an interlaced PNG.
     package var isProgressive: Bool
     package var chroma: ChromaResolution

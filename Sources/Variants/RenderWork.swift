@@ -17,6 +17,8 @@ struct RenderWork: Sendable, Hashable {
     private static let least = 1.0
     /// The average number of encodes for a `max=` option (docs/benchmarks.md).
     private static let budgetAttempts = 2.5
+    /// The average number of encodes for a `score=` option, and the CPU time of decoding and measuring each file.
+    private static let (scoreAttempts, measuringNanosecondsPerPixel) = (2.7, 40.0)
 
     /// The CPU time of sanitizing an SVG.
     private static let vectorNanosecondsPerByte = 60.0
@@ -49,8 +51,13 @@ struct RenderWork: Sendable, Hashable {
             now = pixels(size)
         }
         if kind == .variant {
-            let attempts = job.output.maxBytes == nil || job.output.isLossless ? 1 : Self.budgetAttempts
-            nanoseconds += (job.output.format.encoder?.nanosecondsPerPixel(job.output) ?? 0) * now * attempts
+            var attempts = job.output.maxBytes == nil || job.output.isLossless ? 1 : Self.budgetAttempts
+            var encode = job.output.format.encoder?.nanosecondsPerPixel(job.output) ?? 0
+            if job.output.score != nil {
+                attempts = Self.scoreAttempts
+                encode += Self.measuringNanosecondsPerPixel
+            }
+            nanoseconds += encode * now * attempts
         }
         self.init(
             decode: decoded / 1e6, rest: nanoseconds / 1e6 + Self.least,

@@ -23,7 +23,7 @@ import Testing
         ("orient:off,orient:off", "step 2, `orient:off`: `orient` is given twice"),
         (
             "jpeg:progresive",
-            "`progresive`; expected one of `lossless`, `progressive`, `max=`, `chroma=`, `effort=`, `keep=`; did you mean"
+            "`progresive`; expected one of `lossless`, `progressive`, `max=`, `score=`, `chroma=`, `effort=`, `keep=`; did you mean"
         ),
         ("jpeg:-1", "step 1, `jpeg:-1`: the quality must be a whole number, not `-1`"),
         ("jpeg:101", "step 1, `jpeg:101`: the quality must be 1…100, not `101`"),
@@ -146,7 +146,11 @@ import Testing
         "dpr:0.1,blur:1", "orient", "orient:on", "orient:off:x", "profile:drop", "frames:0", "frames:some", "page:0",
         "page:501", "page:last",
         "frames:-1", "jpeg:0", "jpeg:lossless", "jpeg:80.5", "jpeg:80:90", "webp:80:lossless", "webp:progressive",
-        "webp:max=0", "webp:max=20KB", "webp:max=0.5", "webp:max=9999999999999", "webp:max=-1kB", "webp:max=1e3",
+        "webp:max=0", "webp:score=9", "webp:score=96", "webp:score=70.5", "webp:score=-70", "webp:score=",
+        "webp:score=1e1",
+        "webp:score=70:score=70", "webp:score=99999999999999999999", "webp:80:score=70", "webp:lossless:score=70",
+        "png:score=70", "gif:score=70", "tiff:score=70", "webp:max=20KB", "webp:max=0.5", "webp:max=9999999999999",
+        "webp:max=-1kB", "webp:max=1e3",
         "jpeg:effort=3", "gif:effort=3", "avif:effort=10", "avif:effort=-1", "avif:effort=", "png:effort=1.5",
         "webp:chroma=full",
         "jpeg:chroma=4:2:0", "jpeg:chroma=", "avif:lossless:chroma=half", "jpeg:chroma=full:chroma=half",

@@ -135,6 +135,10 @@ import Testing
             "webp:quality=70:lossless=no:max=1024:progressive=no:chroma=auto:effort=none:keep=copyright"
         ),
         (
+            "original:score=70:max=9kB",
+            "jpeg:quality=100:lossless=no:max=9000:score=70:progressive=no:chroma=auto:effort=none:keep=copyright"
+        ),
+        (
             "original:70:progressive",
             "jpeg:quality=70:lossless=no:max=none:progressive=yes:chroma=auto:effort=none:keep=copyright"
         ),

@@ -122,6 +122,9 @@ final class RecipeWriter {
     func output() -> String {
         let kind = pick(OutputSpecification.Kind.allCases.map(\.rawValue))
         let size = pick([whole(1...999_999_999), whole(1...900) + "KiB", whole(1...900) + "kB", "1.5MB", "3MiB"])
+        // A quality and a score exclude each other.
+        let score = maybe(":score=" + whole(10...95))
+        let fidelity = pick([":" + whole(1...100), score])
         let kinds = ["copyright", "exif", "icc", "xmp"].shuffled(using: &random)
         let list = kinds.prefix(int(1...4)).joined(separator: "+")
         let options = [maybe("max=" + size), maybe("keep=" + list)]
@@ -132,11 +135,11 @@ final class RecipeWriter {
         case "png": return kind + shuffled(options + [progressive, maybe("lossless"), effort])
         case "tiff": return kind + shuffled([options[0], maybe("keep=xmp+icc"), maybe("lossless")])
         case "gif": return kind + shuffled([options[0], maybe("keep=xmp")])
-        case "jpeg": return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive, chroma])
+        case "jpeg": return kind + fidelity + shuffled(options + [progressive, chroma])
         case "auto", "original":
-            return kind + maybe(":" + whole(1...100)) + shuffled(options + [progressive, chroma, effort])
-        case "avif": return kind + maybe(":" + whole(1...100)) + shuffled(options + [chroma, effort])
-        default: return kind + pick(["", ":lossless", ":" + whole(1...100)]) + shuffled(options + [effort])
+            return kind + fidelity + shuffled(options + [progressive, chroma, effort])
+        case "avif": return kind + fidelity + shuffled(options + [chroma, effort])
+        default: return kind + pick([":lossless", fidelity]) + shuffled(options + [effort])
         }
     }
 

@@ -78,6 +78,8 @@ import Testing
         ("png:effort=6", "png:effort=6"),
         ("webp:lossless", "webp:lossless"),
         ("webp:max=20000", "webp:max=20kB"),
+        ("webp:keep=icc:score=070:max=9kB", "webp:max=9kB:score=70:keep=icc"),
+        ("original:effort=3:score=10", "original:score=10:effort=3"),
         ("webp:max=20KiB", "webp:max=20KiB"),
         ("webp:80:max=1.5MB", "webp:80:max=1500kB"),
         ("webp:100:max=2MB", "webp:100:max=2MB"),

@@ -146,6 +146,7 @@ import Testing
         let lossless: Recipe.OutputOption = output.isLossless ? .lossless : none
         let progressive: Recipe.OutputOption = output.isProgressive ? .progressive : none
         let most = output.maxBytes.map { Recipe.OutputOption.maxBytes($0) } ?? none
+        let score = output.score.map { Recipe.OutputOption.score($0) } ?? none
         let chroma: Recipe.OutputOption =
             switch output.chroma {
             case .auto: none
@@ -155,15 +156,15 @@ import Testing
         let effort = output.effort.map { Recipe.OutputOption.effort($0) } ?? none
         let keep = output.keep.map { Recipe.OutputOption.keep($0) } ?? none
         switch output.kind.rawValue {
-        case "jpeg": return recipe.jpeg(quality, progressive, most, chroma, keep)
+        case "jpeg": return recipe.jpeg(quality, progressive, most, score, chroma, keep)
         case "png": return recipe.png(lossless, progressive, most, effort, keep)
-        case "webp": return recipe.webp(quality, lossless, most, effort, keep)
-        case "avif": return recipe.avif(quality, lossless, most, chroma, effort, keep)
+        case "webp": return recipe.webp(quality, lossless, most, score, effort, keep)
+        case "avif": return recipe.avif(quality, lossless, most, score, chroma, effort, keep)
         case "gif": return recipe.gif(most, keep)
-        case "jxl": return recipe.jxl(quality, lossless, most, effort, keep)
+        case "jxl": return recipe.jxl(quality, lossless, most, score, effort, keep)
         case "tiff": return recipe.tiff(most, keep)
-        case "auto": return recipe.auto(quality, lossless, progressive, most, chroma, effort, keep)
-        case "original": return recipe.original(quality, lossless, progressive, most, chroma, effort, keep)
+        case "auto": return recipe.auto(quality, lossless, progressive, most, score, chroma, effort, keep)
+        case "original": return recipe.original(quality, lossless, progressive, most, score, chroma, effort, keep)
         default:
             Issue.record("\(output.kind.rawValue) has no typed method")
             return recipe

@@ -4,6 +4,9 @@ struct JXLOutput: OutputEncoder {
     static let example = "jxl:lossless"
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 79
+    static let scores: ScoreCurve? = ScoreCurve(
+        typical: [13, 32, 49, 51, 54, 60, 63, 70, 78, 85, 90, 97],
+        spread: [39, 31, 24, 21, 18, 15, 14, 12, 11, 8, 6, 3])
     static let choosesLossless = true
     /// Compared with effort 3, effort 5 saves a ninth of the bytes at equal scores, for twice the CPU time. libjxl's
     /// default of 7 does not save more (docs/benchmarks.md).

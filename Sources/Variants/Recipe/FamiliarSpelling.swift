@@ -45,7 +45,7 @@ enum FamiliarSpelling {
         return [
             "quality": quality, "q": quality, "strip": metadata, "stripmeta": metadata, "lqip": placeholder,
             "placeholder": placeholder, "blurhash": placeholder, "thumbhash": placeholder, "gravity": gravity,
-            "focus": gravity, "keep": output, "max": output, "effort": output, "chroma": output,
+            "focus": gravity, "keep": output, "max": output, "score": output, "effort": output, "chroma": output,
             "crop": pixels, "thumbnail": pixels,
         ]
     }()

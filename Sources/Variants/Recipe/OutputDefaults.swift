@@ -1,5 +1,5 @@
 /// Sets default output options for each format, for recipes that do not set them: quality or `lossless`, `max`,
-/// `progressive`, `chroma`, `effort` and `keep` (`RenderingConfiguration.outputs`).
+/// `score`, `progressive`, `chroma`, `effort` and `keep` (`RenderingConfiguration.outputs`).
 ///
 /// ```swift
 /// var configuration = PipelineConfiguration()
@@ -39,8 +39,9 @@ public struct OutputDefaults: Sendable, Hashable {
     func completed(_ written: OutputSpecification, as format: ImageFormat) -> OutputSpecification {
         guard let own = byFormat[format] else { return written }
         var output = written
-        if written.quality == nil, !written.isLossless, written.maxBytes == nil {
-            (output.quality, output.isLossless, output.maxBytes) = (own.quality, own.isLossless, own.maxBytes)
+        if written.quality == nil, !written.isLossless, written.maxBytes == nil, written.score == nil {
+            (output.quality, output.isLossless) = (own.quality, own.isLossless)
+            (output.maxBytes, output.score) = (own.maxBytes, own.score)
         }
         output.isProgressive = written.isProgressive || own.isProgressive
         if written.chroma == .auto { output.chroma = own.chroma }

@@ -33,6 +33,8 @@ package struct OutputSpecification: Sendable, Hashable {
     package var isLossless = false
     /// The maximum size of the encoded file in bytes, or nil if there is no limit.
     package var maxBytes: Int?
+    /// The SSIMULACRA2 score that the file must reach, 10…95, or nil if the quality determines the file.
+    package var score: Int?
     /// Whether to write a progressive JPEG or an interlaced PNG.
     package var isProgressive = false
     /// The resolution of chroma. If `auto`, the encoder decides based on the pixels.
@@ -81,7 +83,7 @@ extension OutputSpecification {
             }
             quality = try arguments.whole(text, "the quality", 1...100)
         }
-        let options = try arguments.options(flags: flags, keys: ["max", "chroma", "effort", "keep"])
+        let options = try arguments.options(flags: flags, keys: ["max", "score", "chroma", "effort", "keep"])
         if options.flags.contains("lossless") {
             guard kind.canBeLossless else {
                 throw arguments.error("`\(kind.rawValue)` cannot be lossless; expected `png` or `webp:lossless`")
@@ -96,6 +98,15 @@ extension OutputSpecification {
             isProgressive = true
         }
         if let text = options.values["max"] { maxBytes = try ByteCount.parse(text, arguments) }
+        if let text = options.values["score"] {
+            guard kind.hasQuality else { throw arguments.error(Self.misplaced("score=", \.hasQuality)) }
+            guard quality == nil, !isLossless else {
+                throw arguments.error(
+                    "\(quality == nil ? "`lossless`" : "a quality") and `score=` cannot be combined; remove one of them"
+                )
+            }
+            score = try arguments.whole(text, "the score", 10...95)
+        }
         if let text = options.values["chroma"] {
             guard kind.hasChroma else { throw arguments.error(Self.misplaced("chroma=", \.hasChroma)) }
             chroma = try arguments.word(text, "`chroma`")
@@ -143,6 +154,7 @@ extension OutputSpecification {
         if isLossless { parts.append("lossless") }
         if isProgressive { parts.append("progressive") }
         if let maxBytes { parts.append("max=" + ByteCount.text(maxBytes)) }
+        if let score { parts.append("score=\(score)") }
         if chroma != .auto { parts.append("chroma=" + chroma.rawValue) }
         if let effort { parts.append("effort=\(effort)") }
         if let keep {

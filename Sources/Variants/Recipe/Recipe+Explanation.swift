@@ -30,7 +30,10 @@ extension OutputSpecification {
         if isLossless { parts.append("lossless") }
         if isProgressive { parts.append("progressive") }
         let best = quality.map { "quality \($0)" }
-        if let maxBytes {
+        if let score {
+            let budget = maxBytes.map { " if it fits \($0) bytes, otherwise the best quality that fits" } ?? ""
+            parts.append("the smallest file that reaches a score of \(score)" + budget)
+        } else if let maxBytes {
             parts.append("\(best.map { "at most \($0)" } ?? "the best quality") that fits \(maxBytes) bytes")
         } else if let best {
             parts.append(best)

@@ -36,7 +36,8 @@ extension Recipe {
             case .onRequest: written.isLossless
             case .never, nil: false
             }
-        let defaultQuality = OutputSpecification.defaultQuality(of: format, hasBudget: written.maxBytes != nil)
+        let defaultQuality = OutputSpecification.defaultQuality(
+            of: format, hasBudget: written.maxBytes != nil || written.score != nil)
         let keep = (written.keep ?? .copyright).union(keepsProfile ? .icc : [])
         var output = ResolvedOutput(
             format: format,
@@ -48,6 +49,7 @@ extension Recipe {
             chroma: encoder?.hasChroma == true && !isLossless ? written.chroma : .auto,
             effort: encoder?.efforts == nil ? nil : written.effort,
             keep: keep.intersection(encoder?.holds ?? []))
+        if encoder?.losslessness.hasQuality == true, !isLossless { output.score = written.score }
         if let efforts = encoder?.efforts, written.effort == nil, effort == .thorough {
             output.effort = efforts.thorough
         }
@@ -114,15 +116,18 @@ extension Recipe {
 extension ResolvedOutput: CustomStringConvertible {
     /// All options, for keys and logs: `jpeg:quality=80:lossless=no:max=none:progressive=no:…`.
     package var description: String {
-        [
-            format.rawValue,
-            "quality=\(quality)",
-            "lossless=\(isLossless ? "yes" : mayBeLossless ? "auto" : "no")",
-            "max=\(maxBytes.map(String.init) ?? "none")",
-            "progressive=\(isProgressive ? "yes" : "no")",
-            "chroma=\(chroma.rawValue)",
-            "effort=\(isEffortGiven ? String(effort) : "none")",
-            "keep=\(keep.isEmpty ? "none" : keep.text)",
-        ].joined(separator: ":")
+        let score = score.map { ["score=\($0)"] } ?? []
+        return
+            ([
+                format.rawValue,
+                "quality=\(quality)",
+                "lossless=\(isLossless ? "yes" : mayBeLossless ? "auto" : "no")",
+                "max=\(maxBytes.map(String.init) ?? "none")",
+            ] + score + [
+                "progressive=\(isProgressive ? "yes" : "no")",
+                "chroma=\(chroma.rawValue)",
+                "effort=\(isEffortGiven ? String(effort) : "none")",
+                "keep=\(keep.isEmpty ? "none" : keep.text)",
+            ]).joined(separator: ":")
     }
 }

@@ -69,6 +69,9 @@ extension Recipe {
         public static func quality(_ value: Int) -> OutputOption { OutputOption(text: "\(value)") }
         /// Limits the size of the file in bytes, 1…1,000,000,000.
         public static func maxBytes(_ count: Int) -> OutputOption { OutputOption(text: "max=\(count)") }
+        /// Chooses the smallest file that reaches this SSIMULACRA2 score, 10…95. Cannot be combined with a quality or
+        /// `lossless`.
+        public static func score(_ value: Int) -> OutputOption { OutputOption(text: "score=\(value)") }
         /// Stores chroma at the resolution of luma. By default, the encoder chooses.
         public static let fullChroma = OutputOption(text: "chroma=full")
         /// Stores chroma at half the resolution of luma.

@@ -24,7 +24,7 @@ extension RenderError {
             RenderError(
                 .deadline,
                 "encoding \(format.rawValue) took longer than \(limits.encodeSeconds) s (limits.encodeSeconds); use a smaller "
-                    + "size, a lower `effort=`, a different output or no `max=`")
+                    + "size, a lower `effort=`, a different output or no `max=` and `score=`")
         }
     }
 }

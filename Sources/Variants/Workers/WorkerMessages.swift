@@ -9,7 +9,7 @@
 
 enum WorkerProtocol {
     /// The first bytes of every message: `IPW` and the version, which is incremented with every change to a message.
-    static let magic: UInt32 = 0x4950_5709
+    static let magic: UInt32 = 0x4950_570A
     /// The maximum length of a message in bytes.
     static let messageLimit = 32_768
     /// The maximum number of masks and overlays in a recipe.
@@ -94,9 +94,11 @@ extension ResolvedOutput {
         try coder.count("a quality", &quality, 0...100)
         try coder.flag(&isLossless)
         try coder.flag(&mayBeLossless)
-        var (budget, kept) = (maxBytes ?? 0, keep.rawValue)
+        var (budget, target, kept) = (maxBytes ?? 0, score ?? 0, keep.rawValue)
         try coder.count("a budget", &budget)
         maxBytes = budget > 0 ? budget : nil
+        try coder.count("a score", &target, 0...100)
+        score = target > 0 ? target : nil
         try coder.flag(&isProgressive)
         try coder.choice("chroma", &chroma)
         try coder.count("an effort", &effort, 0...9)

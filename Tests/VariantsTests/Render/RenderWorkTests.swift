@@ -17,7 +17,8 @@ import Testing
         ("thumbnail:30", false), ("thumbnail:300,jpeg", false), ("thumbnail:1600,webp", false),
         ("thumbnail:800,png", false), ("thumbnail:300:fill,rounded-mask:12,avif", false),
         ("thumbnail:5000:up,blur:60,png", true), ("webp", true), ("thumbnail:1600,webp:lossless", true),
-        ("thumbnail:1600,webp:max=20kB", true), ("blur:3", true), ("scaled:2,jpeg", true), ("rotate:12,png", true),
+        ("thumbnail:1600,webp:max=20kB", true), ("thumbnail:1600,webp:score=70", true), ("blur:3", true),
+        ("scaled:2,jpeg", true), ("rotate:12,png", true),
     ]) func `ordinary variants of 12 megapixels are short`(recipe: String, isLong: Bool) throws {
         #expect(try RenderCosts().isLong(Self.work(recipe)) == isLong)
     }

@@ -9,9 +9,7 @@ import Testing
             format: .avif, encodedWidth: 4000, encodedHeight: 3000, pages: 2, hasAlpha: true, orientation: 6, scans: 3,
             profileBytes: 560, hasFewColors: true, heldBytes: 123_456_789),
         recipe: "thumbnail:300x300,mask:star",
-        output: ResolvedOutput(
-            format: .jpeg, quality: 71, mayBeLossless: true, maxBytes: 20_000, isProgressive: true, chroma: .half,
-            effort: 8, keep: [.exif, .xmp]),
+        output: output,
         quality: .best, light: .linear, limits: limits, masks: [WorkerRequest.Mask(name: "star", count: 99)],
         shared: SharedDecode(
             name: "digest", shrink: 2,
@@ -19,6 +17,14 @@ import Testing
                 SharedDecode.Target(size: PixelSize(width: 300, height: 200), box: 1, light: .auto),
                 SharedDecode.Target(size: PixelSize(width: 64, height: 43), box: 4, light: .gamma),
             ], members: 3))
+
+    static let output: ResolvedOutput = {
+        var output = ResolvedOutput(
+            format: .jpeg, quality: 71, mayBeLossless: true, maxBytes: 20_000, isProgressive: true, chroma: .half,
+            effort: 8, keep: [.exif, .xmp])
+        output.score = 65
+        return output
+    }()
 
     /// None at its default, so that none can be left out unnoticed.
     static let limits: RenderLimits = {
@@ -60,6 +66,7 @@ import Testing
         #expect((try? WorkerRequest(tile.bytes)) == nil)
         // A new limit must be in the message, and in this test.
         #expect(Mirror(reflecting: Self.limits).children.count == 11)
+        #expect(Mirror(reflecting: Self.output).children.count == 11)
         for reply in Self.replies { #expect(try WorkerReply(reply.bytes) == reply) }
         #expect(try WorkerStop(WorkerStop(id: 5).bytes).id == 5)
     }
