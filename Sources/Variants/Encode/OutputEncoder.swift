@@ -113,16 +113,19 @@ enum Encoding {
             try control.check()
             return try encoder.encode(pixels, quality: quality)
         }
-        var lossless: [UInt8]?
-        if job.output.mayBeLossless, look.isDrawn {
+        func encodedLosslessly() throws(RenderError) -> [UInt8] {
             var exact = job
             exact.output.isLossless = true
-            lossless = try type.init(job: exact).encode(pixels, quality: 100)
+            return try type.init(job: exact).encode(pixels, quality: 100)
         }
+        var lossless: [UInt8]?
+        if job.output.mayBeLossless, look.isDrawn { lossless = try encodedLosslessly() }
         var highest = job.output.quality
         if let target = job.output.score {
             let found = try scored(pixels, job, target: target)
-            // A lossless file reaches every score.
+            // A lossless file reaches every score. Lossy WebP does not, because it halves the chroma resolution.
+            let isFar = found.score < Double(target) - ScoreSearch.shortfall
+            if lossless == nil, job.output.mayBeLossless, isFar { lossless = try encodedLosslessly() }
             let isBetter = found.score >= Double(target) - ScoreSearch.tolerance
             var files = [found.bytes]
             if let lossless {

@@ -23,6 +23,8 @@ struct ScoreSearch {
     /// A file that falls short by at most this much is preferred to a file that exceeds the score by more. The scores of
     /// adjacent qualities can differ by several points.
     static let tolerance = 1.5
+    /// If the best lossy file falls short by more than this, a lossless file replaces it if the format has any.
+    static let shortfall = 3.0
 
     /// Returns the smallest file that reaches the score. If no file does, returns the file with the highest score.
     /// Throws the error that `scored` throws.

@@ -224,6 +224,19 @@ import Testing
         #expect(try await render(":score=90") == render(":lossless"))
     }
 
+    @Test func `a lossless WebP replaces lossy files that are far below the score, unless it exceeds the limit`()
+        async throws
+    {
+        let colorful = try RenderFixture.png(
+            RenderFixture.image(64, 64) { x, y in [UInt8(x * 37 & 255), UInt8(y * 91 & 255), UInt8(x * y & 255)] })
+        func render(_ output: String) async throws -> [UInt8] {
+            try await RenderFixture.renderer.render(RenderSamples.job(colorful, output)).bytes
+        }
+        let lossless = try await render("webp:lossless")
+        #expect(try await render("webp:score=95") == lossless)
+        #expect(try await render("webp:score=95:max=\(lossless.count - 1)").count < lossless.count)
+    }
+
     @Test func `the score of an animation is measured on its first frame`() async throws {
         let job = try RenderSamples.job("balloon.gif", "frames:all,webp:score=60")
         let file = try await RenderFixture.renderer.render(job).bytes
