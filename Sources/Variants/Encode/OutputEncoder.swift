@@ -13,7 +13,7 @@ protocol OutputEncoder: Sendable {
     /// The default quality, 1…100. It scores the same as JPEG at quality 80 (docs/benchmarks.md).
     static var defaultQuality: Int { get }
     /// The typical scores by quality at the default effort, or nil if the format has no quality. The scores are medians
-    /// of 37 photographs, drawings, graphics and texts of 320 to 800 px.
+    /// of 38 photographs, drawings, graphics and texts of 320 to 800 px.
     static var scores: ScoreCurve? { get }
     /// Whether `progressive` has an effect.
     static var canBeProgressive: Bool { get }
