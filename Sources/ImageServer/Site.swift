@@ -402,7 +402,8 @@ public struct Site: Sendable {
             original: image.record.response.fields, forwarded: rules.forwarded, isNegotiated: isNegotiated)
         var answer = VariantAnswer.response(
             image, varying: varying, naming: naming(image, varying), caching: caching, cacheControl: cacheControl,
-            isAtHand: asked.isAtHand, isOwnRoute: isOwnRoute, expiry: expiry, now: now())
+            isAtHand: asked.isAtHand, isOwnRoute: isOwnRoute, firstPassMaxAge: pipeline.maxAgeOfFirstPass,
+            expiry: expiry, now: now())
         present(&answer, PresentedPicture(image, now: now()))
         return ConditionalAnswer.response(
             answer, to: request.fields, isHead: request.isHead, isOrigin: true, now: now())

@@ -46,7 +46,8 @@ extension VariantEntry {
 extension MediaDescription {
     /// Stores the header's details in this order: pages, alpha (0 or 1), orientation (1…8), scans, bytes of the ICC
     /// profile, few colors (0 or 1), bytes that decoders hold, levels, windows (0 or 1), and eight numbers for each
-    /// further page. Older records lack the last ones.
+    /// further page. A JPEG has no further pages, but a number for what prevents transcoding if that is known. Older
+    /// records lack the last ones.
     fileprivate init(_ header: ImageHeader) {
         self.init(
             type: header.format.mediaType, width: header.encodedWidth, height: header.encodedHeight,
@@ -54,6 +55,7 @@ extension MediaDescription {
                 header.pages, header.hasAlpha ? 1 : 0, header.orientation, header.scans, header.profileBytes,
                 header.hasFewColors ? 1 : 0, header.heldBytes, header.levels, header.readsWindows ? 1 : 0,
             ]
+                + (header.transcodingObstacle.map { [$0.rawValue] } ?? [])
                 + header.furtherPages.flatMap {
                     [
                         $0.encodedWidth, $0.encodedHeight, $0.hasAlpha ? 1 : 0, $0.orientation, $0.profileBytes,
@@ -76,6 +78,7 @@ extension ImageHeader {
             hasFewColors: details.count > 5 && details[5] != 0, heldBytes: details.count > 6 ? details[6] : 0)
         guard details.count > 8 else { return }
         (levels, readsWindows) = (min(62, max(0, details[7])), details[8] != 0)
+        if format == .jpeg, details.count > 9 { transcodingObstacle = TranscodingObstacle(rawValue: details[9]) }
         furtherPages = stride(from: 9, through: details.count - 8, by: 8).map { start in
             let page = Array(details[start..<start + 8])
             var header = ImageHeader(

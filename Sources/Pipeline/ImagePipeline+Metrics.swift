@@ -17,6 +17,7 @@ extension ImagePipeline {
         tiers.tierCounters.flatMap(Self.counts) + Self.counts(memoryStatistics)
             + (workerStatistics.map(Self.counts) ?? [])
             + Self.counts(backgroundStatistics) + counts(of: workInProgress) + (fleetStatus.map(Self.counts) ?? [])
+            + (secondPassStatistics.map(Self.counts) ?? [])
     }
 
     /// The number of look-ups of this process in the tiers behind the folder.
@@ -85,6 +86,15 @@ extension ImagePipeline {
             MetricCount(.fleetWaiting, [], fleet.waiting),
             MetricCount(.fleetPurges, ["told"], fleet.published), MetricCount(.fleetPurges, ["heard"], fleet.applied),
             MetricCount(.fleetPurges, ["lost"], fleet.losses),
+        ]
+    }
+
+    private static func counts(_ passes: SecondPassCounters) -> [MetricCount] {
+        [("improved", passes.improved), ("kept", passes.kept), ("failed", passes.failed)].map {
+            MetricCount(.secondPasses, [$0], $1)
+        } + [
+            MetricCount(.secondPassSeconds, [], Int(passes.milliseconds / 1000)),
+            MetricCount(.secondPassBytes, [], passes.savedBytes),
         ]
     }
 

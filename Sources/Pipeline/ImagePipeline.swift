@@ -25,11 +25,13 @@ public final class ImagePipeline: Sendable {
     let lookUp: LookUpStage
     let fetch: FetchStage
     let render: RenderStage
-    private let keep: KeepStage
+    let keep: KeepStage
     let tiers: Tiers
     /// Fetches and renders in progress, each shared by all requests for its result.
     let fetches = SharedWork<Original, PipelineError>()
     let renders = SharedWork<DerivedVariant, PipelineError>()
+    /// The second passes, or nil if the configuration has none.
+    let secondPass: SecondPass?
     /// Variants that are being decoded for display.
     let decodes = SharedWork<PixelBuffer, PipelineError>()
     private let isShutDown: OneWayFlag
@@ -101,6 +103,7 @@ public final class ImagePipeline: Sendable {
         lookUp = LookUpStage(tiers: tiers, caching: configuration.caching, now: configuration.now)
         fetch = FetchStage(configuration, purger, codings, renderer, threads: threads, observe)
         render = RenderStage(configuration, codings, renderer, threads: threads, observe)
+        secondPass = configuration.secondPass(tiers, render)
         keep = KeepStage(tiers: tiers, caching: configuration.caching, willStore: configuration.willStore)
         follower = feed.map { FleetFollower($0, purger) }
         observe.metrics?.start(every: .seconds(5)) { [weak self] in self?.metricCounts }
@@ -167,7 +170,9 @@ public final class ImagePipeline: Sendable {
             }
             let original = try await self.original(finding, admitted)
             let derived = try await self.variantOfUsable(original, admitted)
-            return ImageResponse(derived.variant, of: derived.original, admitted)
+            let response = ImageResponse(derived.variant, of: derived.original, admitted)
+            self.secondPass?.countSaved(response.savedBytes)
+            return response
         }
     }
 
@@ -299,10 +304,11 @@ public final class ImagePipeline: Sendable {
                 DerivedVariant(variant: try await render.unmodified(whole, admitted), original: whole))
         }
         let plan = try await render.plan(recipe, of: original, admitted)
-        let stored = try await observe.stage(.lookUp, await lookUp.variant(plan.key, of: original))
+        let stored = try await observe.stage(.lookUp, await storedVariant(plan, of: original, admitted))
         if let stored {
             let promoted = await keep.promoted(original, admitted)
-            return admitted.reportCached(DerivedVariant(variant: stored, original: promoted))
+            let found = DerivedVariant(variant: stored, original: promoted)
+            return admitted.reportCached(try await finishingPasses(found, plan, admitted))
         }
         if !admitted.transport.keepsRecords {
             admitted.onEvent?(.fetching(hadCached: false))
@@ -334,7 +340,8 @@ public final class ImagePipeline: Sendable {
             let rendered = try await self.observe.stage(.render, await self.render(now, of: whole, admitted))
             let promoted = await self.keep.promoted(whole, admitted)
             let kept = try await self.observe.stage(.keep, self.keep(rendered, of: promoted, admitted))
-            return DerivedVariant(variant: kept, original: promoted)
+            return try await self.finishingPasses(
+                DerivedVariant(variant: kept, original: promoted), now, admitted)
         }
         guard shared.isCoalesced else { return shared.value }
         // This request did not need the body of its original, so the original is reported as it was found.
@@ -344,7 +351,7 @@ public final class ImagePipeline: Sendable {
     }
 
     /// Returns the original with its body. If every tier has evicted the body, fetches it again without validators.
-    private func withBody(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Original {
+    func withBody(_ original: Original, _ admitted: AdmittedRequest) async throws(PipelineError) -> Original {
         if let whole = await lookUp.body(of: original) { return whole }
         return try await self.original(lookUp.withoutBody(original, admitted), admitted)
     }
@@ -466,7 +473,9 @@ public final class ImagePipeline: Sendable {
         await decodes.drain()
         await changes.drain()
         await background.close()
+        await secondPass?.close()
         await renderer.shutdown()
+        await render.secondRenderer?.shutdown()
         await follower?.close()
         await purger.unconfirmed.close()
         await tiers.close()

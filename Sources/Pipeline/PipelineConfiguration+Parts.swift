@@ -51,6 +51,31 @@ extension RenderingConfiguration {
     }
 }
 
+extension RenderingConfiguration {
+    /// Returns the renderer for second passes: a single worker with the lowest CPU priority. Returns nil if there is no
+    /// second pass.
+    func madeSecondRenderer(_ observe: Observer) -> (any Rendering)? {
+        guard secondPass.cpuShare > 0 else { return nil }
+        if let renderer { return renderer }
+        guard case .workers(var workers) = isolation else { return nil }
+        (workers.maxConcurrentRenders, workers.isPrewarmed, workers.isBackground) = (1, false, true)
+        var configuration = self
+        configuration.isolation = .workers(workers)
+        configuration.longRenders = 1
+        return configuration.madeRenderer(observe)
+    }
+}
+
+extension PipelineConfiguration {
+    func secondPass(_ tiers: Tiers, _ render: RenderStage) -> SecondPass? {
+        guard render.secondRenderer != nil else { return nil }
+        let (backlog, quiet) = (render.backlog, rendering.secondPass.quiet)
+        return SecondPass(
+            rendering.secondPass, accesses: { tiers.variants.accesses(of: $0) },
+            isIdle: { backlog.hasBeenIdle(for: quiet) })
+    }
+}
+
 /// The transports of a pipeline.
 struct Transports {
     let byScheme: [String: any Transport]
@@ -123,7 +148,7 @@ extension RenderStage {
     ) {
         let rendering = configuration.rendering
         self.init(
-            renderer: renderer,
+            renderer: renderer, secondRenderer: rendering.madeSecondRenderer(observe),
             libraries: KnownLibraries(
                 renderer, folder: configuration.cacheFolder, libvips: rendering.libvips, threads: threads),
             quality: rendering.quality, light: rendering.light, effort: rendering.effort,

@@ -21,6 +21,8 @@ public struct RenderingConfiguration: Sendable {
     /// The default quality, effort and other output options by format, for recipes that do not specify them. None by
     /// default.
     public var outputs = OutputDefaults.none
+    /// The second pass for variants that are requested often. Has no effect with `.inProcess`.
+    public var secondPass = SecondPassConfiguration()
     /// The limits of a render.
     public var limits = RenderLimits()
     /// Where pictures are decoded. By default, they are decoded in this process, which then crashes or is compromised

@@ -106,6 +106,9 @@ public struct VariantEntry: Sendable, Hashable, Codable {
     public var cost: Double
     /// The time of creation in Unix seconds.
     public var created: Double
+    /// The length in bytes of the first version, if a second pass has replaced it or has found no smaller version.
+    /// Otherwise nil.
+    public var firstLength: Int?
 
     /// Creates an entry. `cost` is in milliseconds of CPU time, and `created` in Unix seconds.
     public init(
@@ -122,6 +125,29 @@ public struct VariantEntry: Sendable, Hashable, Codable {
         self.recipe = recipe
         self.cost = cost
         self.created = created
+    }
+}
+
+/// The form of a variant's media type in tiers. An earlier version of this program does not know the type of a variant
+/// with a second pass, and treats the variant as missing.
+extension VariantEntry {
+    private static let firstLengthParameter = "; first="
+
+    /// The media type, with the length of the first version as a parameter, such as `image/avif; first=15000`.
+    var storedType: String { firstLength.map { "\(mediaType)\(Self.firstLengthParameter)\($0)" } ?? mediaType }
+
+    /// Returns the entry with its media type and `firstLength` from the stored form.
+    func with(storedType text: String) -> VariantEntry {
+        var entry = self
+        let parts = text.split(separator: ";", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, let length = Int(parts[1].dropFirst(Self.firstLengthParameter.utf8.count - 1)),
+            length > 0, text == "\(parts[0])\(Self.firstLengthParameter)\(length)"
+        else {
+            entry.mediaType = text
+            return entry
+        }
+        (entry.mediaType, entry.firstLength) = (String(parts[0]), length)
+        return entry
     }
 }
 

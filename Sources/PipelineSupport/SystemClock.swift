@@ -10,6 +10,8 @@ package enum SystemClock {
     case boot
     /// The CPU time of the calling thread.
     case threadCPU
+    /// The CPU time of all threads of the process.
+    case processCPU
 
     /// The number of nanoseconds since an arbitrary moment. This clock advances every few milliseconds and is the
     /// cheapest to read.
@@ -31,6 +33,7 @@ package enum SystemClock {
         case .monotonic: clock_gettime(CLOCK_MONOTONIC, &time)
         case .boot: clock_gettime(CLOCK_BOOTTIME, &time)
         case .threadCPU: clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+        case .processCPU: clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
         }
         return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
     }

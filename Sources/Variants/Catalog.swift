@@ -114,7 +114,7 @@ extension OutputEncoder {
         let lossless =
             switch losslessness {
             case .never: "[:Q]"
-            case .onRequest: "[:Q|lossless]"
+            case .onRequest: canTranscode ? "[:Q|lossless|transcode]" : "[:Q|lossless]"
             case .always, .unlessFewColors: "[:lossless]"
             case .neverWithoutQuality: ""
             }

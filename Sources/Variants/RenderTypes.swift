@@ -40,6 +40,8 @@ public struct ImageHeader: Sendable, Hashable {
     /// The headers of the second and later pages of a TIFF, which `page:N` selects. Smaller versions of a page are not
     /// included.
     package var furtherPages: [ImageHeader] = []
+    /// The reason why JPEG XL cannot store the coefficients of this JPEG, or nil if no reason is known.
+    package var transcodingObstacle: TranscodingObstacle?
 
     package init(
         format: ImageFormat, encodedWidth: Int, encodedHeight: Int, pages: Int = 1, hasAlpha: Bool = false,
@@ -180,6 +182,21 @@ package struct ResolvedOutput: Sendable, Hashable {
     /// key, so a server can serve variants that a batch encoded with a higher effort.
     package var isEffortGiven: Bool
     package var keep: KeptMetadata
+    /// Whether to store the coefficients of a JPEG original. If that fails, the pixels are encoded with these options.
+    package var transcodes = false
+    /// Whether the coefficients are stored only if the file is not larger than the encoded pixels.
+    package var transcodesIfSmaller = false
+    /// The formats that a second pass may choose instead of `format`, because the client accepts them.
+    package var alternatives: [ImageFormat] = []
+    /// Whether to encode again with more effort, and to return the result if it is at least 5 % smaller than the first
+    /// version (`RenderJob.firstVersionKey`). This is not part of the variant's key.
+    package var isSecondPass = false
+
+    /// The formats that a second pass tries. Empty if the recipe demands a particular file.
+    package var secondFormats: [ImageFormat] {
+        if isLossless || maxBytes != nil || score != nil || isEffortGiven || transcodes { return [] }
+        return ([format] + alternatives).filter { $0.encoder?.secondEffort != nil }
+    }
 
     package init(
         format: ImageFormat, quality: Int = 80, isLossless: Bool = false, mayBeLossless: Bool = false,
@@ -245,41 +262,6 @@ public struct RenderLimits: Sendable, Hashable {
     var encodeSeconds: Double { min(encodeTimeout.inSeconds, 1e9) }
 }
 
-/// Encoded bytes, either in memory or read when a render begins. Reading late means that queued renders take no memory.
-package struct EncodedBytes: Sendable {
-    package let count: Int
-    private let read: @Sendable () -> [UInt8]?
-    private let openFile: (@Sendable () -> Int32?)?
-
-    package init(_ bytes: [UInt8]) { self.init(count: bytes.count, read: { bytes }) }
-
-    /// Creates a value that reads its bytes on demand.
-    ///
-    /// - Parameters:
-    ///   - count: the number of bytes.
-    ///   - read: returns the bytes, or nil if reading fails. Called on the rendering thread, and may block that thread.
-    ///   - open: opens the file again, read-only, if the bytes are a complete file that is never modified. The caller
-    ///     closes the descriptor. A worker process can then read the file itself.
-    package init(
-        count: Int, read: @escaping @Sendable () -> [UInt8]?, open: (@Sendable () -> Int32?)? = nil
-    ) {
-        self.count = count
-        self.read = read
-        openFile = open
-    }
-
-    /// Returns a read-only descriptor of the file that contains exactly these bytes. Returns nil if the bytes are not
-    /// in a file.
-    func openedFile() -> Int32? { openFile?() }
-
-    /// Returns the bytes. May block. Throws `undecodable` if the bytes cannot be read.
-    package func bytes() throws(RenderError) -> [UInt8] {
-        if let bytes = read(), bytes.count == count { return bytes }
-        throw RenderError(
-            .undecodable, "the original's \(count) bytes cannot be read back from disk; check the disk for errors")
-    }
-}
-
 /// Describes one render without a pipeline: the encoded original, the recipe to apply to it, and the limits. Pass it to
 /// a `WorkerPool` or an `InProcessRenderer`.
 ///
@@ -307,6 +289,8 @@ public struct RenderJob: Sendable {
     /// The encoded masks and overlays that the recipe uses. A mask is stored under its name. An overlay is stored under
     /// `Recipe.overlayKey(_:)`, because a mask and an overlay with the same name can be different pictures.
     public var masks: [String: [UInt8]]
+    /// The key in `masks` of the first version, which a second pass replaces. No mask or overlay can have this name.
+    package static let firstVersionKey = "first version"
     /// The digest of the original's bytes. Waiting renders with the same digest share a decode if possible. If nil,
     /// which is the default, the render does not share a decode.
     package var digest: String?
@@ -358,6 +342,8 @@ public struct RenderedVariant: Sendable {
     public var hasAlpha: Bool
     /// Whether pixels are missing because the original is damaged.
     public var isDamaged = false
+    /// The reason why the pixels were encoded although `ResolvedOutput.transcodes` was set. Otherwise nil.
+    package var reencodingReason: String?
     /// The wall times of decoding, operations and encoding. libvips evaluates lazily, so decoding covers only opening
     /// and any eager decoding. Lazy work is attributed to the phase that reads the pixels.
     public var timings: Timings

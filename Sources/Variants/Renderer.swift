@@ -117,7 +117,19 @@ struct Render {
 
     func variant() throws(RenderError) -> RenderedVariant {
         if job.isVector { return try vector() }
-        return try repairing { render throws(RenderError) in try render.variantOfBytes() }
+        let kept = job.output.transcodes ? try transcoded() : nil
+        if case .success(let variant)? = kept, !job.output.transcodesIfSmaller { return variant }
+        var encoding = self
+        encoding.job.output.transcodes = false
+        var variant = try encoding.repairing { render throws(RenderError) in try render.variantOfBytes() }
+        switch kept {
+        case .success(var smaller)? where smaller.bytes.count <= variant.bytes.count:
+            (smaller.cpuTime, smaller.timings) = (variant.cpuTime, variant.timings)
+            return smaller
+        case .failure(let refusal)? where !job.output.transcodesIfSmaller: variant.reencodingReason = refusal.reason
+        default: break
+        }
+        return variant
     }
 
     func pixels() throws(RenderError) -> PixelBuffer {
@@ -150,28 +162,47 @@ struct Render {
         let (pixels, profile) = try finished(frames, plan)
         let computed = SystemClock.monotonic.seconds
         let computedCPU = SystemClock.threadCPU.seconds
-        var kept = metadata.kept(
-            for: job.output, of: PixelSize(width: pixels.width, height: pixels.height), isUpright: job.recipe.orients,
-            tiff: ByteReader(original))
-        if job.output.keep.contains(.icc) { kept.profile = profile }
         try context.control.beginEncoding()
-        var encode = EncodeJob(output: job.output, kept: kept, control: context.control)
-        if job.header.hasFewColors, pixels.width * pixels.height < job.header.encodedWidth * job.header.encodedHeight {
-            encode.bound = job.original.count
+        let beforeEncoding = SystemClock.processCPU.seconds
+        let (bytes, format): ([UInt8], ImageFormat)
+        if job.output.isSecondPass {
+            let others = job.output.secondFormats.map { format in
+                encodeJob(job.output.inSecondPass(as: format), pixels, metadata, profile)
+            }
+            let first = job.masks[RenderJob.firstVersionKey] ?? []
+            (bytes, format) = try Encoding.secondPass(pixels, others, replacing: first, context.control)
+        } else {
+            bytes = try Encoding.encode(pixels, encodeJob(job.output, pixels, metadata, profile))
+            format = job.output.format
         }
-        let bytes = try Encoding.encode(pixels, encode)
         let ended = SystemClock.monotonic.seconds
+        // The encoders of libvips run on their own threads, one at a time, so wall time approximates CPU time. This is not
+        // so at a low CPU priority, but then no other render runs in the process.
+        let encoding = job.output.isSecondPass ? SystemClock.processCPU.seconds - beforeEncoding : ended - computed
         var variant = RenderedVariant(
-            bytes: bytes, format: job.output.format, width: pixels.width, height: pixels.height,
+            bytes: bytes, format: format, width: pixels.width, height: pixels.height,
             hasAlpha: pixels.bands == 4,
             timings: Timings(
                 decode: .seconds(opened - started), operations: .seconds(computed - opened),
                 encode: .seconds(ended - computed)),
-            // The encoders of libvips run on their own threads, one at a time, so wall time approximates CPU time.
-            cpuTime: .seconds(max(0, computedCPU - startedCPU + pictures.takeBalance() + ended - computed)))
+            cpuTime: .seconds(max(0, computedCPU - startedCPU + pictures.takeBalance() + encoding)))
         variant.libraries = RenderLibraries.loaded
         variant.isDamaged = isDamaged
         return variant
+    }
+
+    private func encodeJob(
+        _ output: ResolvedOutput, _ pixels: EncodablePixels, _ metadata: KeptBlobs, _ profile: [UInt8]?
+    ) -> EncodeJob {
+        var kept = metadata.kept(
+            for: output, of: PixelSize(width: pixels.width, height: pixels.height), isUpright: job.recipe.orients,
+            tiff: ByteReader(original))
+        if output.keep.contains(.icc) { kept.profile = profile }
+        var encode = EncodeJob(output: output, kept: kept, control: context.control)
+        if job.header.hasFewColors, pixels.width * pixels.height < job.header.encodedWidth * job.header.encodedHeight {
+            encode.bound = job.original.count
+        }
+        return encode
     }
 
     private func pixelsOfBytes() throws(RenderError) -> PixelBuffer {

@@ -92,6 +92,7 @@ extension SharedDecode {
     /// the same as that of a separate render.
     private init?(ofTiles plans: [RenderPlan], named name: String) {
         guard let first = plans.first, var area = first.tile else { return nil }
+        guard area.width * area.height / (first.shrink * first.shrink) <= Self.pixelLimit else { return nil }
         for plan in plans where plan.shrink == first.shrink {
             guard let tile = plan.tile else { continue }
             let larger = area.union(tile)

@@ -285,6 +285,7 @@ import Variants
         "keysFile": "/k", "baseURLs": #"{"a":"https://a.test"}"#, "recipes.steps": "circle", "sizes.steps": "[20,40]",
         "server.fallback": "/f.png", "libvips": "/v.so", "fetch.userAgent": "agent/1",
         "fetch.proxy": "http://p.test:3128", "outputs": "jpeg:81:progressive",
+        "secondPass.cpu": "0.5", "secondPass.after": "7", "secondPass.maxAge": "60",
         "defaultBase": "a", "recipes.watermark": "circle", "server.routes": "variant", "recipes.suffixes": "webp",
         "server.fields": #"{"X-Served-By":"us"}"#,
         "server.referrers": "a.test", "server.mountPoint": "/images", "server.fallbackStatus": "200",

@@ -18,9 +18,15 @@ import Testing
         ("webp:lossless", ["webp:61"], "webp:quality=100:lossless=yes:max=none:progressive=no"),
         ("jpeg:max=20kB", ["jpeg:61"], "jpeg:quality=100:lossless=no:max=20000:progressive=no"),
         ("jpeg:90", ["jpeg:max=20kB"], "jpeg:quality=90:lossless=no:max=none:progressive=no"),
-        ("webp", ["webp:score=70"], "webp:quality=100:lossless=auto:max=none:score=70:progressive=no"),
+        (
+            "webp", ["webp:score=70"],
+            "webp:quality=100:lossless=auto:max=none:progressive=no:chroma=auto:effort=none:keep=copyright:score=70"
+        ),
         ("webp:80", ["webp:score=70"], "webp:quality=80:lossless=no:max=none:progressive=no"),
-        ("webp:score=60", ["webp:max=20kB"], "webp:quality=100:lossless=auto:max=none:score=60:progressive=no"),
+        (
+            "webp:score=60", ["webp:max=20kB"],
+            "webp:quality=100:lossless=auto:max=none:progressive=no:chroma=auto:effort=none:keep=copyright:score=60"
+        ),
         // Other formats are not affected.
         ("jpeg", ["webp:61", "avif:40:effort=3"], "jpeg:quality=82:lossless=no:max=none:progressive=no"),
     ])

@@ -23,7 +23,7 @@ import Testing
         ("orient:off,orient:off", "step 2, `orient:off`: `orient` is given twice"),
         (
             "jpeg:progresive",
-            "`progresive`; expected one of `lossless`, `progressive`, `max=`, `score=`, `chroma=`, `effort=`, `keep=`; did you mean"
+            "`progresive`; expected one of `lossless`, `transcode`, `progressive`, `max=`, `score=`, `chroma=`, `effort=`, `keep=`; did you mean"
         ),
         ("jpeg:-1", "step 1, `jpeg:-1`: the quality must be a whole number, not `-1`"),
         ("jpeg:101", "step 1, `jpeg:101`: the quality must be 1…100, not `101`"),

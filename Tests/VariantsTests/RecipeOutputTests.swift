@@ -136,7 +136,7 @@ import Testing
         ),
         (
             "original:score=70:max=9kB",
-            "jpeg:quality=100:lossless=no:max=9000:score=70:progressive=no:chroma=auto:effort=none:keep=copyright"
+            "jpeg:quality=100:lossless=no:max=9000:progressive=no:chroma=auto:effort=none:keep=copyright:score=70"
         ),
         (
             "original:70:progressive",

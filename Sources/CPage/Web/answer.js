@@ -78,13 +78,17 @@ export function cacheSentence(text, place) {
     text.split(";").slice(1).map((part) => part.trim().split("=")).map(([key, value]) => [key, value ?? true]));
   const fresh = parameters.ttl === undefined || place ? ""
     : Number(parameters.ttl) >= 0 ? `, fresh for ${parameters.ttl} s` : ", no longer fresh";
+  const words = typeof parameters.detail === "string" ? parameters.detail.split("/") : [];
+  const pass = { "first-pass": " A second pass may make it smaller.", "second-pass": " A second pass has finished." };
+  const tier = words.find((word) => !(word in pass));
+  const version = pass[words.at(-1)] ?? "";
   if (parameters.hit) {
-    const detail = { memory: "memory", disk: "the disk", remote: "the bucket", rendered: "a stored original" }[parameters.detail];
-    if (parameters.detail === "rendered" && place === "sample") return "Rendered from the server's own sample.";
-    if (parameters.detail === "rendered" && place === "folder") return "Rendered from the file in this folder.";
-    if (detail && place === "folder") return `Hit: served from ${detail}; the file in this folder has not changed.`;
-    if (parameters.detail === "rendered") return `The original was cached, and the variant was rendered${fresh}.`;
-    return `Hit: served from ${detail ?? parameters.detail ?? "the cache"}${fresh}.`;
+    const detail = { memory: "memory", disk: "the disk", remote: "the bucket", rendered: "a stored original" }[tier];
+    if (tier === "rendered" && place === "sample") return "Rendered from the server's own sample.";
+    if (tier === "rendered" && place === "folder") return "Rendered from the file in this folder." + version;
+    if (detail && place === "folder") return `Hit: served from ${detail}; the file in this folder has not changed.${version}`;
+    if (tier === "rendered") return `The original was cached, and the variant was rendered${fresh}.${version}`;
+    return `Hit: served from ${detail ?? tier ?? "the cache"}${fresh}.${version}`;
   }
   const reasons = {
     "uri-miss": "Miss: the origin was contacted", stale: "The stored original was stale, so the origin was contacted",
@@ -93,7 +97,7 @@ export function cacheSentence(text, place) {
   };
   return [
     reasons[parameters.fwd] ?? "The origin was contacted", parameters.collapsed && ", together with other requests",
-    parameters.stored && ", and the response was stored", fresh, ".",
+    parameters.stored && ", and the response was stored", fresh, ".", version,
   ].filter(Boolean).join("");
 }
 

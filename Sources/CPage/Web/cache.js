@@ -122,7 +122,11 @@ export class CacheView {
     byID("recent-empty").hidden = state.recent.length > 0;
     const gallery = byID("recent");
     const kept = new Map();
-    for (const variant of state.recent) kept.set(variant.key, this.cards.get(variant.key) ?? this.makeCard(variant));
+    for (const variant of state.recent) {
+      // A second pass replaces a variant under its key.
+      const version = `${variant.key} ${variant.bytes}`;
+      kept.set(version, this.cards.get(version) ?? this.makeCard(variant));
+    }
     for (const [key, card] of this.cards) {
       if (kept.has(key)) continue;
       card.element.remove();
@@ -147,7 +151,7 @@ export class CacheView {
           h("code", {}, variant.recipe),
           h("p", { class: "soft clip", title: source ?? "" }, source ?? "source no longer stored"),
           h("p", { class: "soft number" },
-            `${variant.width} × ${variant.height} · ${bytesText(variant.bytes)} · ${variant.type.replace("image/", "").replace("+xml", "")}`),
+            `${variant.width} × ${variant.height} · ${bytesText(variant.bytes)}${variant.firstBytes > variant.bytes ? ` (first ${bytesText(variant.firstBytes)})` : ""} · ${variant.type.replace("image/", "").replace("+xml", "")}`),
           h("div", { class: "row" },
             canOpen && h("button", { type: "button", onclick: () => this.open(variant.recipe, source) }, "Open"),
             source && !source.startsWith("sample:") && h("button", {

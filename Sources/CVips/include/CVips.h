@@ -195,6 +195,14 @@ int cvips_inflate(const void *data, size_t count, size_t limit, CVipsInflated *r
 /// Returns whether the frame fills the `bytes` of `pixels`.
 int cvips_jxl_first_frame(const char *path, const void *data, size_t count, void *pixels, size_t bytes);
 
+/// Stores the coefficients of a JPEG as JPEG XL, from which the JPEG can be restored. Uses the libjxl at `path`, which
+/// must be loaded. Returns the number of bytes written to `file`. Returns 0 if libjxl does not accept the JPEG or needs
+/// more than `limit` bytes.
+size_t cvips_jxl_transcode(const char *path, const void *jpeg, size_t count, void *file, size_t limit);
+
+/// Returns whether the libjxl at `path`, which must be loaded, restores exactly this JPEG from a JPEG XL file.
+int cvips_jxl_restores(const char *path, const void *data, size_t count, const void *jpeg, size_t length);
+
 /// Calls `visit` with the path of each shared library in this process, as the loader resolved it.
 void cvips_each_library(void (*visit)(const char *_Nullable path, void *_Nullable user), void *_Nullable user);
 

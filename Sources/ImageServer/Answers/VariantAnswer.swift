@@ -14,12 +14,13 @@ enum VariantAnswer {
     ///   - isAtHand: Whether the original is bytes or a file on this machine. Such originals have no time to live.
     ///   - isOwnRoute: Whether the path belongs to the application. If the pipeline's caches may not store such a
     ///     response, it is `private`, because the fields of the client's request may not show that it is personal.
+    ///   - firstPassMaxAge: The maximum `max-age` of a picture that a second pass may replace, or nil for no maximum.
     ///   - expiry: When the URL expires, in Unix seconds. Downstream caches must not keep the response longer.
     ///   - now: The current time, in Unix seconds.
     static func response(
         _ image: ImageResponse, varying: [String], naming: [HeaderField] = [], caching: CachingConfiguration,
-        cacheControl: String? = nil, isAtHand: Bool = false, isOwnRoute: Bool = false, expiry: Double? = nil,
-        now: Double
+        cacheControl: String? = nil, isAtHand: Bool = false, isOwnRoute: Bool = false,
+        firstPassMaxAge: Duration? = nil, expiry: Double? = nil, now: Double
     ) -> ServerResponse {
         var cached = Self.handling(of: image, caching: caching, now: now)
         if isAtHand { cached.timeToLive = nil }
@@ -46,6 +47,7 @@ enum VariantAnswer {
             control = cacheControl
         }
         if isOwnRoute, !image.isStorable, !forbidsSharing(control) { control = "private, " + control }
+        if image.pass == 1, let firstPassMaxAge { control = replaceable(control, within: firstPassMaxAge) }
         fields += [
             HeaderField("Cache-Control", expiry.map { limited(control, to: $0 - now) } ?? control),
             HeaderField("Accept-Ranges", "bytes"),
@@ -68,6 +70,18 @@ enum VariantAnswer {
     static func forbidsSharing(_ control: String) -> Bool {
         let control = CacheControl(fields: [HeaderField("Cache-Control", control)])
         return control.has("private") || control.has("no-store")
+    }
+
+    /// Returns a `Cache-Control` that makes caches ask again within a time.
+    private static func replaceable(_ control: String, within time: Duration) -> String {
+        let most = Int(max(0, min(time.inSeconds, 2_147_483_648)))
+        return control.split(separator: ",").map { $0.trimmingSpace() }.filter { $0 != "immutable" }.map { directive in
+            let pair = directive.split(separator: "=")
+            guard pair.count == 2, pair[0] == "max-age" || pair[0] == "s-maxage", let age = Int(pair[1]) else {
+                return directive
+            }
+            return "\(pair[0])=\(min(age, most))"
+        }.joined(separator: ", ")
     }
 
     /// Returns a `Cache-Control` that allows no use of the response after `seconds`, fresh or stale.
@@ -112,8 +126,10 @@ enum VariantAnswer {
         }
         if image.isDamaged {
             handling.detail = "damaged"
-        } else if handling.isHit {
-            handling.detail = image.outcome.rawValue
+        } else {
+            let pass = image.pass.map { $0 == 1 ? "first-pass" : "second-pass" }
+            let parts = [handling.isHit ? image.outcome.rawValue : nil, pass].compactMap(\.self)
+            handling.detail = parts.isEmpty ? nil : parts.joined(separator: "/")
         }
         return handling
     }

@@ -107,6 +107,7 @@ extension Site {
                 json.add("width", entry.width)
                 json.add("height", entry.height)
                 json.add("bytes", entry.length)
+                json.add("firstBytes", entry.firstLength)
                 json.add("created", entry.created)
             })
         return json.closed

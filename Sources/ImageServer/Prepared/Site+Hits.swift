@@ -76,12 +76,13 @@ extension Site {
         _ request: ServerRequest, _ routed: RoutedRequest
     ) {
         let (hit, caching, expiry, present) = (image.asMemoryHit, caching, routed.grant.expiry, routed.present)
+        let firstPassMaxAge = pipeline.maxAgeOfFirstPass
         prepare(pipeline.memoryAnswer(for: image), length: image.bytes.count, request, routed) { now, tier in
             var hit = hit
             hit.outcome = ImageResponse.Outcome(tier)
             var response = VariantAnswer.response(
-                hit, varying: varying, naming: naming, caching: caching, cacheControl: cacheControl, expiry: expiry,
-                now: now)
+                hit, varying: varying, naming: naming, caching: caching, cacheControl: cacheControl,
+                firstPassMaxAge: firstPassMaxAge, expiry: expiry, now: now)
             present(&response, PresentedPicture(hit, now: now))
             return response
         }

@@ -60,6 +60,8 @@ public struct Explanation: Sendable {
         package var recipe: Recipe?
         /// The output with all options written out, or nil if `key` is nil.
         package var output: ResolvedOutput?
+        /// The reason why the pixels would be encoded although the recipe says `transcode`. Otherwise nil.
+        package var refusedTranscoding: String?
         /// The stored entry, or nil if the variant is not stored.
         package var entry: VariantEntry?
         /// The tier that holds the variant, or nil if the variant would be rendered.
@@ -243,6 +245,7 @@ extension ImagePipeline {
         }
         result.key = plan.key
         result.output = plan.output
+        result.refusedTranscoding = recipe.refusedTranscoding(of: plan.header)
         if let stored = await lookUp.variant(plan.key, of: original) {
             result.entry = stored.entry
             result.tier = stored.outcome

@@ -64,6 +64,16 @@ struct PipelineMetric: Sendable, Hashable {
     static let backgroundRunning = PipelineMetric(
         .gauge, "background_validations", [], "background validations in progress")
 
+    static let secondPasses = PipelineMetric(
+        .counter, "second_passes_total", ["result"],
+        "variants encoded again with more effort; `result` is improved (replaced), kept (no smaller version) or failed")
+    static let secondPassSeconds = PipelineMetric(
+        .counter, "second_pass_cpu_seconds_total", [], "CPU time of second passes, in whole seconds")
+    static let secondPassBytes = PipelineMetric(
+        .counter, "second_pass_saved_bytes_total", [],
+        "bytes by which variants were shorter because of a second pass, summed over requests, including those answered without a body"
+    )
+
     static let work = PipelineMetric(
         .gauge, "work", ["kind"], "work in progress and waiting; `kind` is fetches or renders")
     static let workRefused = PipelineMetric(
@@ -82,7 +92,7 @@ struct PipelineMetric: Sendable, Hashable {
     static let all = [
         requests, stages, stageFailures, lookups, tierFailures, tierSkips, tierCalls, queueBytes, queueDrops,
         memoryBytes, memoryEvictions, workers, background, backgroundRunning,
-        work, workRefused, fleetConnected, fleetWaiting, fleetPurges,
+        secondPasses, secondPassSeconds, secondPassBytes, work, workRefused, fleetConnected, fleetWaiting, fleetPurges,
     ]
 }
 

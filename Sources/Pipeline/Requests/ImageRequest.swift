@@ -159,6 +159,9 @@ public struct ImageRequest: Sendable, Hashable {
     /// Whether the work continues and fills the caches after every caller has been cancelled. If false, the default,
     /// the work is cancelled.
     public var finishWhenAbandoned = false
+    /// Whether to make the second pass of the variant before the response (`SecondPassConfiguration`), even if the recipe
+    /// names a format. Defaults to false.
+    public var makesSecondPass = false
     /// Decides whether the request may contact the origin or render. Not used for background work. If nil, the default,
     /// everything is permitted.
     package var gate: WorkGate?

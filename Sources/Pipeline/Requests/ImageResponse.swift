@@ -70,6 +70,11 @@ public struct ImageResponse: Sendable, Equatable, CustomStringConvertible {
     public var isDamaged: Bool
     /// Whether this request shared the work of another request.
     public var isCollapsed: Bool
+    /// 1 if a second pass may replace the variant later (`SecondPassConfiguration`), 2 if a second pass has finished, and
+    /// nil if the variant has no second pass.
+    public var pass: Int?
+    /// The number of bytes that a second pass has saved.
+    package var savedBytes = 0
     /// Whether the original was stale and has not been validated.
     public var isStale: Bool
     /// The record of the original: status, fields, times and digest.
@@ -95,7 +100,8 @@ extension ImageResponse {
         self.init(
             bytes: bytes, mediaType: format.mediaType, format: format, width: width, height: height,
             digest: sha256Hex(bytes), key: nil, created: nil, outcome: outcome, originalOutcome: originalOutcome,
-            forward: nil, forwardStatus: nil, isStorable: true, isDamaged: false, isCollapsed: false, isStale: isStale,
+            forward: nil, forwardStatus: nil, isStorable: true, isDamaged: false, isCollapsed: false, pass: nil,
+            isStale: isStale,
             record: record, timings: Timings())
     }
 
@@ -125,6 +131,8 @@ extension ImageResponse {
         outcome = variant.outcome
         originalOutcome = original.outcome
         isCollapsed = variant.isCollapsed || original.isCollapsed
+        pass = original.mayStore ? variant.pass : nil
+        savedBytes = variant.entry?.firstLength.map { $0 - variant.bytes.count } ?? 0
         isStale = original.isStale
         record = original.record
         timings = variant.timings

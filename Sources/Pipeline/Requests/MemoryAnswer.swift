@@ -17,6 +17,8 @@ package struct MemoryAnswer: Sendable {
     /// The serial number of the insertion of the record.
     let serial: UInt64
     let body: Body
+    /// The number of bytes that a second pass has saved.
+    var savedBytes = 0
 }
 
 extension ImagePipeline {
@@ -27,7 +29,7 @@ extension ImagePipeline {
         return memoryAnswer(
             response.record, .image,
             response.key.map { .variant(key: $0, digest: response.digest, of: response.record.digest) }
-                ?? .original(digest: response.digest))
+                ?? .original(digest: response.digest), savedBytes: response.savedBytes)
     }
 
     /// Returns an original that memory holds. Returns nil if memory does not hold it.
@@ -36,20 +38,22 @@ extension ImagePipeline {
     }
 
     private func memoryAnswer(
-        _ record: OriginalRecord, _ purpose: AdmittedRequest.Purpose, _ body: MemoryAnswer.Body
+        _ record: OriginalRecord, _ purpose: AdmittedRequest.Purpose, _ body: MemoryAnswer.Body, savedBytes: Int = 0
     ) -> MemoryAnswer? {
         // If there are several records, a request may select a different one.
         guard let records = tiers.memory.records.peek(record.source),
             LookUpStage.offered(records.value, for: purpose) == [record]
         else { return nil }
-        return MemoryAnswer(record: record, serial: records.serial, body: body)
+        return MemoryAnswer(record: record, serial: records.serial, body: body, savedBytes: savedBytes)
     }
 
     /// Returns the body of an answer. The call counts as an access to the body and the record. Returns nil if memory
     /// has evicted the body or the records, or if any process has purged them. The caller checks whether the answer is
     /// fresh.
     package func body(of answer: MemoryAnswer) -> [UInt8]? {
-        observe.hit(of: answer.record.source) { tiers.body(of: answer) }
+        guard let body = observe.hit(of: answer.record.source, { tiers.body(of: answer) }) else { return nil }
+        if answer.savedBytes > 0 { secondPass?.countSaved(answer.savedBytes) }
+        return body
     }
 
     /// Returns a body that memory has evicted, from a tier behind memory. Returns nil if no tier has the body, or if

@@ -5,6 +5,8 @@ import Variants
 /// Renders variants of originals.
 struct RenderStage: Sendable {
     let renderer: any Rendering
+    /// The renderer of second passes, or nil if the configuration turns them off.
+    let secondRenderer: (any Rendering)?
     let libraries: KnownLibraries
     let quality: RenderQuality
     let light: RenderLight
@@ -26,6 +28,11 @@ struct RenderStage: Sendable {
         var output: ResolvedOutput
         var libraries: RenderLibraries
         var key: String
+        /// Whether a second pass may replace the variant.
+        var isRefinable: Bool
+        /// The key of the same variant for clients and recipes that do not accept the formats of a second pass, or nil if
+        /// `key` is this key.
+        var commonKey: String?
     }
 
     /// Plans a render. Throws if the header of the original is not known, because the original is not an image or its
@@ -46,11 +53,22 @@ struct RenderStage: Sendable {
                 "\(admitted.displayName): there is no page \(recipe.page); \(first.furtherPages.count + 1) can be selected"
             )
         }
+        // A second pass keeps the request. It should not keep the bytes of uploads, masks and overlays.
+        let isUpload = if case .bytes = admitted.request.source { true } else { false }
+        let hasSecondPass = secondRenderer != nil && !isUpload && admitted.masks.isEmpty
         let output = recipe.resolvedOutput(
             for: header, negotiated: admitted.request.negotiated, with: libraries, effort: effort,
-            defaults: outputs, svg: limits.svg)
-        var plan = Plan(header: header, recipe: recipe, output: output, libraries: libraries, key: "")
+            defaults: outputs, svg: limits.svg, hasSecondPass: hasSecondPass)
+        let isAsked = recipe.leavesFormatOpen || admitted.request.makesSecondPass
+        let isRefinable = hasSecondPass && isAsked && !output.secondFormats.isEmpty
+        var plan = Plan(
+            header: header, recipe: recipe, output: output, libraries: libraries, key: "", isRefinable: isRefinable)
         plan.key = key(plan, libraries, original, admitted)
+        if !output.alternatives.isEmpty {
+            var common = plan
+            common.output.alternatives = []
+            plan.commonKey = key(common, libraries, original, admitted)
+        }
         return plan
     }
 
@@ -75,27 +93,15 @@ struct RenderStage: Sendable {
     func callAsFunction(
         _ plan: Plan, of original: Original, _ admitted: AdmittedRequest
     ) async throws(PipelineError) -> Variant {
-        var job = RenderJob(
-            original: Self.encoded(original.body), header: plan.header, recipe: plan.recipe, output: plan.output,
-            quality: quality, limits: limits, masks: admitted.masks.mapValues(\.bytes))
-        job.light = light
-        job.digest = original.record.digest
-        // A damaged replacement must not displace an intact picture.
-        if original.record.isProvisional { job.limits.acceptsDamaged = false }
         let began = ContinuousClock.now
-        let rendered = try await backlog.run(admitted.request.priority) { [job] () async throws(PipelineError) in
-            do throws(RenderError) {
-                var job = job
-                if ContentCodings(original.record.response.fields) != nil {
-                    job.original = try await decodedBytes(original)
-                }
-                return try await renderer.render(job)
-            } catch {
-                throw PipelineError(error, source: admitted.displayName)
-            }
+        let rendered = try await backlog.run(admitted.request.priority) { () async throws(PipelineError) in
+            try await render(job(plan, original, admitted), of: original, admitted, by: renderer)
         }
         if plan.header.format == .svg, rendered.format != .svg {
             await warnOfWrongDrawing(original, plan.header, admitted)
+        }
+        if let reason = plan.recipe.refusedTranscoding(of: plan.header) ?? rendered.reencodingReason {
+            warn("\(admitted.displayName): the pixels were encoded instead of transcoding the file, because \(reason)")
         }
         let digest = sha256Hex(rendered.bytes)
         // If the libraries have been updated since the plan was made, the variant is stored under the key that later
@@ -116,6 +122,67 @@ struct RenderStage: Sendable {
         variant.timings.encode = working.encode
         variant.timings.queue = max(
             .zero, began.duration(to: .now) - working.decode - working.operations - working.encode)
+        variant.isRefinable = plan.isRefinable
+        return variant
+    }
+
+    private func job(_ plan: Plan, _ original: Original, _ admitted: AdmittedRequest) -> RenderJob {
+        var job = RenderJob(
+            original: Self.encoded(original.body), header: plan.header, recipe: plan.recipe, output: plan.output,
+            quality: quality, limits: limits, masks: admitted.masks.mapValues(\.bytes))
+        job.light = light
+        job.digest = original.record.digest
+        // A damaged replacement must not displace an intact picture.
+        if original.record.isProvisional { job.limits.acceptsDamaged = false }
+        return job
+    }
+
+    private func render(
+        _ job: RenderJob, of original: Original, _ admitted: AdmittedRequest, by renderer: any Rendering
+    ) async throws(PipelineError) -> RenderedVariant {
+        do throws(RenderError) {
+            var job = job
+            if ContentCodings(original.record.response.fields) != nil {
+                job.original = try await decodedBytes(original)
+            }
+            return try await renderer.render(job)
+        } catch {
+            throw PipelineError(error, source: admitted.displayName)
+        }
+    }
+
+    /// Encodes a variant again with more effort.
+    ///
+    /// - Parameters:
+    ///   - original: an original with its body.
+    ///   - first: the variant to replace, with its bytes.
+    /// - Returns: the new version, or the first version if no other is smaller. The entry is nil if the libraries have
+    ///   been updated.
+    func secondPass(
+        _ plan: Plan, of original: Original, _ admitted: AdmittedRequest, replacing first: VariantEntry,
+        _ bytes: [UInt8]
+    ) async throws(PipelineError) -> Variant {
+        // A caller that waits for the second pass uses the workers that serve clients.
+        guard let renderer = admitted.request.makesSecondPass ? renderer : secondRenderer else { throw .cancelled }
+        var job = job(plan, original, admitted)
+        job.output.isSecondPass = true
+        job.masks[RenderJob.firstVersionKey] = bytes
+        job.limits.acceptsDamaged = false
+        let rendered = try await render(job, of: original, admitted, by: renderer)
+        var entry = first
+        entry.firstLength = first.length
+        var (kept, format) = (bytes, first.format ?? plan.output.format)
+        if SecondPass.isWorthwhile(rendered.bytes.count, insteadOf: first.length) {
+            (kept, format) = (rendered.bytes, rendered.format)
+            (entry.digest, entry.length) = (sha256Hex(kept), kept.count)
+            (entry.mediaType, entry.created) = (format.mediaType, now())
+        }
+        let made = plan.libraries == .unknown ? nil : rendered.libraries
+        let isCurrent = made.map { key(plan, $0, original, admitted) == plan.key } ?? true
+        var variant = Variant(
+            bytes: kept, entry: isCurrent ? entry : nil, format: format, width: rendered.width,
+            height: rendered.height, digest: entry.digest, outcome: .rendered)
+        variant.secondsOfCPU = rendered.cpuTime.inSeconds
         return variant
     }
 

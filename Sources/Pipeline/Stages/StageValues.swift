@@ -258,7 +258,14 @@ struct Variant: Sendable {
     /// Whether pixels are missing (`RenderLimits.acceptsDamaged`). A damaged variant has no entry and is not stored.
     var isDamaged = false
     var isCollapsed = false
+    /// Whether a second pass may replace the variant, unless one has already finished.
+    var isRefinable = false
+    /// The CPU time of the render in seconds.
+    var secondsOfCPU = 0.0
     var timings = Timings()
+
+    /// See `ImageResponse.pass`.
+    var pass: Int? { entry == nil ? nil : entry?.firstLength != nil ? 2 : isRefinable ? 1 : nil }
 }
 
 extension Variant {

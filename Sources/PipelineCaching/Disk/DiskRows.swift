@@ -62,8 +62,9 @@ struct VariantRow {
         id = row.integer(0)
         let entry = VariantEntry(
             key: row.digest(1), originalDigest: row.digest(2), digest: row.digest(3), length: row.count(4),
-            mediaType: row.text(5), width: row.side(6), height: row.side(7), recipe: row.text(8), cost: row.real(9),
-            created: row.real(10))
+            mediaType: "", width: row.side(6), height: row.side(7), recipe: row.text(8), cost: row.real(9),
+            created: row.real(10)
+        ).with(storedType: row.text(5))
         listed = ListedVariant(entry: entry, lastUsed: row.real(11), uses: min(255, row.count(12)))
     }
 }

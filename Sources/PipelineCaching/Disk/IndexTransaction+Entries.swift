@@ -147,7 +147,7 @@ extension IndexTransaction {
             """,
             values: position.values + [
                 .digest(key), .digest(original), .integer(body), .digest(incoming.key), .integer(bytes.count),
-                .text(entry.mediaType), .integer(entry.width), .integer(entry.height), .real(entry.created),
+                .text(entry.storedType), .integer(entry.width), .integer(entry.height), .real(entry.created),
                 .text(entry.recipe),
             ])
         if let source { try link(source, original) }

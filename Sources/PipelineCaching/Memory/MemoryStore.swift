@@ -51,6 +51,13 @@ package final class MemoryStore<Value: Sendable>: Sendable {
         MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.peek(ByteString(key)) }.map { MemoryEntry($0) }
     }
 
+    /// Returns the number of accesses that the eviction policy has counted for the entry under `key`, or nil if there is
+    /// no entry.
+    package func accesses(of key: String) -> Int? {
+        MemoryShard.shard(of: key, in: shards).state.withLock { $0.index.entry(of: ByteString(key))?.uses }
+            .map { Int($0) }
+    }
+
     /// Returns an entry with this name, without counting a hit or an access. Searches all shards.
     func first(named name: String) -> MemoryEntry<Value>? {
         let name = EntryName(name)

@@ -95,7 +95,7 @@ struct StoredObjectVariant {
 
     var texts: [String?] {
         [
-            entry.key, entry.originalDigest, entry.digest, "\(entry.length)", entry.mediaType, "\(entry.width)",
+            entry.key, entry.originalDigest, entry.digest, "\(entry.length)", entry.storedType, "\(entry.width)",
             "\(entry.height)", entry.recipe, "\(entry.cost)", "\(entry.created)", source, "\(seen.count)",
         ] + seen.sorted()
     }
@@ -103,11 +103,12 @@ struct StoredObjectVariant {
 
 extension StoredObjectVariant {
     init(_ reader: inout TextReader) throws(TextReader.Damaged) {
-        entry = VariantEntry(
+        let described = VariantEntry(
             key: try reader.text(), originalDigest: try reader.text(), digest: try reader.text(),
             length: try reader.number(), mediaType: try reader.text(), width: try reader.number(),
             height: try reader.number(), recipe: try reader.text(), cost: try reader.number(),
             created: try reader.number())
+        entry = described.with(storedType: described.mediaType)
         source = try reader.optional()
         seen = Set(try reader.list())
     }

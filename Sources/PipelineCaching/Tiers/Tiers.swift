@@ -239,6 +239,19 @@ package final class Tiers: Sendable {
         return nil
     }
 
+    /// Copies the second version of a variant from a tier behind memory, where another process or machine may have stored
+    /// it, to the nearer tiers. Returns its length, or nil if no tier has it.
+    package func adoptSecondPass(of first: VariantEntry, from source: String, _ marks: Marks) async -> Int? {
+        for (at, link) in links.enumerated() {
+            let found = await link.find(.variant(first.key, of: first.originalDigest), .body, isCounted: false)
+            guard case .variant(let entry, let body?)? = found, entry.firstLength != nil else { continue }
+            memory.keep(entry, body: body, of: source, generation: marks.memory)
+            promote(.variant(entry, body: body, source: source), from: at, bytes: body.count, marks)
+            return entry.length
+        }
+        return nil
+    }
+
     // MARK: Storing
 
     /// Stores a record and, unless the source is a file, its body. A body that is a file is not kept in memory.

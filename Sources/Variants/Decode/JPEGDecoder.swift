@@ -32,6 +32,7 @@ enum JPEGDecoder: OriginalDecoder {
             case _ where isFrame(marker):
                 if header == nil {
                     header = try frame(segment)
+                    header?.transcodingObstacle = TranscodingObstacle(frame: marker, segment)
                     components = segment.byte(5)
                 }
                 if [0xC2, 0xC6, 0xCA, 0xCE].contains(marker) { isHeld = true }

@@ -22,14 +22,15 @@ enum JXLDecoder: OriginalDecoder {
         return try ColorConversion.described(image.withUnsignedSamples()) { _ in color }
     }
 
+    /// The file of the loaded libjxl.
+    static var library: String? { RenderLibraries.loaded.files.first { $0.contains("/libjxl.so") } }
+
     /// Decodes the first frame without libvips, because libvips shows the last frame of an animation.
     private static func firstFrame(
         _ bytes: UnsafeRawBufferPointer, isAnimated: Bool
     ) throws(RenderError) -> Image {
         let image = try load(.bytes(bytes), [])
-        guard isAnimated, let start = bytes.baseAddress,
-            let library = RenderLibraries.loaded.files.first(where: { $0.contains("/libjxl.so") })
-        else { return image }
+        guard isAnimated, let start = bytes.baseAddress, let library else { return image }
         try checkMemory(image)
         let pixels = PixelStorage(byteCount: image.width * image.height * 4)
         let target = pixels.mutableBytes

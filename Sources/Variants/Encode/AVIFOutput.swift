@@ -15,6 +15,7 @@ struct AVIFOutput: OutputEncoder {
     /// Compared with effort 0, effort 2 saves 12 % of the bytes at equal scores for six times the CPU time. libvips'
     /// default of 4 saves little more and takes fifty times the CPU time (docs/benchmarks.md).
     static let efforts: DefaultEfforts? = DefaultEfforts(quick: 0, thorough: 2)
+    static let secondEffort: Int? = 3
     static let saver: String? = "heifsave_target"
     static let packages = (debian12: "libvips42 with libheif1", debian13: "libheif-plugin-aomenc")
     private static let effortFactors = [1, 4, 6, 12, 50, 60, 110, 200, 300, 400.0]

@@ -1,6 +1,7 @@
 struct JXLOutput: OutputEncoder {
     static let format = ImageFormat.jxl
-    static let summary = "JPEG XL."
+    static let summary =
+        "JPEG XL. `transcode` keeps the data of a JPEG original, which can be restored, and only without other steps."
     static let example = "jxl:lossless"
     static let losslessness = Losslessness.onRequest
     static let defaultQuality = 79
@@ -8,9 +9,11 @@ struct JXLOutput: OutputEncoder {
         typical: [13, 32, 49, 51, 54, 60, 63, 70, 78, 85, 90, 97],
         spread: [39, 31, 24, 21, 18, 15, 14, 12, 11, 8, 6, 3])
     static let choosesLossless = true
+    static let canTranscode = true
     /// Compared with effort 3, effort 5 saves a ninth of the bytes at equal scores, for twice the CPU time. libjxl's
     /// default of 7 does not save more (docs/benchmarks.md).
     static let efforts: DefaultEfforts? = DefaultEfforts(quick: 3, thorough: 5)
+    static let secondEffort: Int? = 5
     /// Few programs can show JPEG XL.
     static let keepsOriginals = false
     /// libjxl needs 23 bytes of memory per sample. A picture that is too large for the worker's memory is therefore
@@ -47,7 +50,9 @@ struct JXLOutput: OutputEncoder {
     }
     private static let effortFactors = [1, 1, 1, 1, 1.2, 2, 2.5, 3, 15, 40.0]
     static func nanosecondsPerPixel(_ output: ResolvedOutput) -> Double {
-        (output.isLossless ? 140 : 30) * effortFactors[output.effort] * (output.isLossless && output.effort > 4 ? 3 : 1)
+        if output.transcodes, !output.transcodesIfSmaller { return 25 }
+        return (output.transcodes ? 25 : 0) + (output.isLossless ? 140 : 30) * effortFactors[output.effort]
+            * (output.isLossless && output.effort > 4 ? 3 : 1)
     }
 
     let job: EncodeJob

@@ -38,7 +38,7 @@ struct KeptBlobs: Sendable, Hashable {
         if keep.contains(.iptc) { kept.iim = iim?.kept(keepsPosition: isPlaced).bytes }
         // A segment of a JPEG holds less than 64 KiB, and `missing` adds at most 8,000 bytes. Metadata that is longer is
         // replaced by the credits.
-        if output.format == .jpeg {
+        if output.format == .jpeg || output.transcodes {
             func fitting(_ bytes: [UInt8]?) -> [UInt8]? { bytes.flatMap { $0.count <= 57_000 ? $0 : nil } }
             (kept.exif, kept.iim, kept.xmp) = (fitting(kept.exif), fitting(kept.iim), fitting(kept.xmp))
         }

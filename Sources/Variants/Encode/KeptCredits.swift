@@ -120,7 +120,7 @@ extension TIFFHeader {
         return texts.compactMap(\.self)
     }
 
-    /// An entry with a value of bytes: ASCII (type 2) or UNDEFINED (type 7).
+    /// An entry with a value of bytes: ASCII (type 2) or UNDEFINED (type 7), or of one SHORT (type 3).
     typealias Entry = (tag: Int, type: Int, value: [UInt8])
 
     /// Returns the file with entries added to the first directory, which moves to the end of the file. The file may end
@@ -132,7 +132,7 @@ extension TIFFHeader {
         var data: [UInt8] = count > 0 ? [UInt8](reader.part(start + count * 12, 4).all) : [0, 0, 0, 0]
         var entries = (0..<count).map { [UInt8](reader.part(start + $0 * 12, 12).all) }
         for (tag, type, value) in added {
-            let head = bytes(tag, 2) + bytes(type, 2) + bytes(value.count, 4)
+            let head = bytes(tag, 2) + bytes(type, 2) + bytes(type == 3 ? 1 : value.count, 4)
             // Values of up to four bytes are in the entry itself. Longer values begin at even offsets.
             if value.count <= 4 {
                 entries.append(head + value + [UInt8](repeating: 0, count: 4 - value.count))

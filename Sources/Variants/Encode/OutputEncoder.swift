@@ -19,10 +19,14 @@ protocol OutputEncoder: Sendable {
     static var canBeProgressive: Bool { get }
     /// Whether drawings are encoded losslessly if that is worthwhile and the recipe does not specify a quality.
     static var choosesLossless: Bool { get }
+    /// Whether the format can store the coefficients of a JPEG.
+    static var canTranscode: Bool { get }
     /// Whether `chroma` has an effect.
     static var hasChroma: Bool { get }
     /// The default efforts, 0…9, or nil if the encoder has no effort setting.
     static var efforts: DefaultEfforts? { get }
+    /// The effort of a second pass, 0…9, or nil if more effort does not make the files notably smaller.
+    static var secondEffort: Int? { get }
     /// The metadata that this format can store.
     static var holds: KeptMetadata { get }
     /// Whether `original` keeps this format. Otherwise originals of this format become JPEG, or PNG if they have alpha.
@@ -78,8 +82,10 @@ extension OutputEncoder {
     static var scores: ScoreCurve? { nil }
     static var canBeProgressive: Bool { false }
     static var choosesLossless: Bool { false }
+    static var canTranscode: Bool { false }
     static var hasChroma: Bool { false }
     static var efforts: DefaultEfforts? { nil }
+    static var secondEffort: Int? { nil }
     static var holds: KeptMetadata { [.copyright, .exif, .icc, .position, .xmp] }
     static var keepsOriginals: Bool { true }
     static var largestNegotiated: Int { .max }
@@ -122,7 +128,7 @@ enum Encoding {
         if job.output.mayBeLossless, look.isDrawn { lossless = try encodedLosslessly() }
         var highest = job.output.quality
         if let target = job.output.score {
-            let found = try scored(pixels, job, target: target)
+            let found = try scored(pixels, job, target: Double(target))
             // A lossless file reaches every score. Lossy WebP does not, because it halves the chroma resolution.
             let isFar = found.score < Double(target) - ScoreSearch.shortfall
             if lossless == nil, job.output.mayBeLossless, isFar { lossless = try encodedLosslessly() }
@@ -163,11 +169,13 @@ enum Encoding {
     /// Returns the smallest file that reaches a score of `target`, 10…95, with the format and effort of the job. The
     /// score can be up to 1.5 lower if qualities are too coarse, and much lower if no quality reaches the target.
     ///
+    /// If `isStrict` is true, the score is lower only if no quality that was tried reaches the target.
+    ///
     /// Ignores the quality and the limits of the job. If chroma is `auto`, all encodes use the same resolution, because
     /// the score would otherwise jump: half the resolution below 50, where it saves bytes, if
     /// `job.hasChromaDetail` is false.
     static func scored(
-        _ pixels: EncodablePixels, _ job: EncodeJob, target: Int
+        _ pixels: EncodablePixels, _ job: EncodeJob, target: Double, isStrict: Bool = false
     ) throws(RenderError) -> ScoredFile {
         let type = try encoder(of: job.output)
         guard let curve = type.scores else {
@@ -179,7 +187,8 @@ enum Encoding {
         // The sharp conversion of WebP saves 4 to 14 % at these scores, and reaches higher scores.
         if target >= 75 { job.hasChromaDetail = true }
         let (encoder, control) = (type.init(job: job), job.control)
-        return try ScoreSearch(target: target, curve: curve).result { (quality) throws(RenderError) in
+        return try ScoreSearch(target: target, curve: curve, isStrict: isStrict).result {
+            (quality) throws(RenderError) in
             try control.check()
             let bytes = try encoder.encode(pixels, quality: quality)
             let score = try PictureScore.measured(bytes, type.format, against: pixels, control)

@@ -14,8 +14,10 @@ struct ScoredFile: Sendable {
 /// on average (docs/benchmarks.md).
 struct ScoreSearch {
     /// The score to reach, 10…95.
-    let target: Int
+    let target: Double
     let curve: ScoreCurve
+    /// Whether a file must not fall short of the score by less than `tolerance` either, if another one reaches it.
+    var isStrict = false
 
     static let encodeLimit = 4
     /// The expected distance above the target. It makes up for small errors of the expectation.
@@ -29,7 +31,6 @@ struct ScoreSearch {
     /// Returns the smallest file that reaches the score. If no file does, returns the file with the highest score.
     /// Throws the error that `scored` throws.
     func result(_ scored: (Int) throws(RenderError) -> ScoredFile) throws(RenderError) -> ScoredFile {
-        let target = Double(target)
         // In order of increasing quality.
         var tried: [ScoredFile] = []
         while tried.count < Self.encodeLimit {
@@ -44,7 +45,7 @@ struct ScoreSearch {
         let reaching = tried.filter { $0.score >= target }.min { $0.bytes.count < $1.bytes.count }
         let missing = tried.filter { $0.score < target }.max { $0.score < $1.score }
         guard let missing else { return reaching ?? tried[0] }
-        let isNear = missing.score >= target - Self.tolerance
+        let isNear = !isStrict && missing.score >= target - Self.tolerance
         if let reaching, !isNear || reaching.score <= target + Self.tolerance { return reaching }
         return missing
     }

@@ -39,9 +39,13 @@ public struct OutputDefaults: Sendable, Hashable {
     func completed(_ written: OutputSpecification, as format: ImageFormat) -> OutputSpecification {
         guard let own = byFormat[format] else { return written }
         var output = written
-        if written.quality == nil, !written.isLossless, written.maxBytes == nil, written.score == nil {
+        let isFree =
+            written.quality == nil && !written.isLossless && written.maxBytes == nil && written.score == nil
+            && !written.transcodes
+        if isFree {
             (output.quality, output.isLossless) = (own.quality, own.isLossless)
             (output.maxBytes, output.score) = (own.maxBytes, own.score)
+            output.transcodes = own.transcodes
         }
         output.isProgressive = written.isProgressive || own.isProgressive
         if written.chroma == .auto { output.chroma = own.chroma }

@@ -31,6 +31,8 @@ package struct OutputSpecification: Sendable, Hashable {
     package var quality: Int?
     /// Whether `lossless` was requested explicitly. This is never set for TIFF, which is always lossless.
     package var isLossless = false
+    /// Whether `transcode` was requested explicitly: to store the coefficients of a JPEG original.
+    package var transcodes = false
     /// The maximum size of the encoded file in bytes, or nil if there is no limit.
     package var maxBytes: Int?
     /// The SSIMULACRA2 score that the file must reach, 10…95, or nil if the quality determines the file.
@@ -74,7 +76,7 @@ extension OutputSpecification {
     /// Parses the arguments after the output's name.
     init(_ kind: Kind, _ arguments: inout StepArguments) throws(RecipeError) {
         self.init(kind)
-        let flags = ["lossless", "progressive"]
+        let flags = ["lossless", "transcode", "progressive"]
         if let text = arguments.nextIfPositional(unlike: flags) {
             guard kind.hasQuality else {
                 let reason = kind.canBeLossless ? "is lossless and has" : "has"
@@ -118,6 +120,17 @@ extension OutputSpecification {
             guard kind.hasEffort else { throw arguments.error(Self.misplaced("effort=", \.hasEffort)) }
             effort = try arguments.whole(text, "the effort", 0...9)
         }
+        if options.flags.contains("transcode") {
+            guard kind.format?.encoder?.canTranscode == true else {
+                throw arguments.error("`transcode` is possible only with `jxl`; `auto` transcodes without this option")
+            }
+            guard quality == nil, !isLossless, maxBytes == nil, score == nil, effort == nil else {
+                throw arguments.error(
+                    "`transcode` keeps the data of a JPEG; remove the quality, `lossless`, `max=`, `score=` and `effort=`"
+                )
+            }
+            transcodes = true
+        }
         if let text = options.values["keep"] {
             let names = text.split(separator: "+", omittingEmptySubsequences: false)
             var kept: KeptMetadata = names.contains("none") ? [] : .copyright
@@ -152,6 +165,7 @@ extension OutputSpecification {
         var parts = [kind.rawValue]
         if let quality, quality != defaultQuality || kind.choosesLossless { parts.append(String(quality)) }
         if isLossless { parts.append("lossless") }
+        if transcodes { parts.append("transcode") }
         if isProgressive { parts.append("progressive") }
         if let maxBytes { parts.append("max=" + ByteCount.text(maxBytes)) }
         if let score { parts.append("score=\(score)") }

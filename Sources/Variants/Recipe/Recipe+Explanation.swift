@@ -28,6 +28,7 @@ extension OutputSpecification {
             }
         var parts = ["Writes \(name)"]
         if isLossless { parts.append("lossless") }
+        if transcodes { parts.append("keeping the data of a JPEG") }
         if isProgressive { parts.append("progressive") }
         let best = quality.map { "quality \($0)" }
         if let score {

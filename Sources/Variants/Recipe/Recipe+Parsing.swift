@@ -151,7 +151,13 @@ private struct Reader {
             guard isLast else {
                 throw arguments.error("the output `\(token)` must be the last step of the recipe")
             }
-            recipe.output = try OutputSpecification(kind, &arguments)
+            let output = try OutputSpecification(kind, &arguments)
+            guard !output.transcodes || recipe.keepsPixels else {
+                throw arguments.error(
+                    "`transcode` keeps the data of a JPEG, which steps and `orient:off` would change; remove them or "
+                        + "`transcode`")
+            }
+            recipe.output = output
         } else if let option = LoadOption(rawValue: token) {
             guard loadOptions.insert(token).inserted else { throw arguments.error("`\(token)` is given twice") }
             try option.read(&arguments, into: &recipe)

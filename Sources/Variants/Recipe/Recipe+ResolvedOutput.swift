@@ -20,9 +20,11 @@ extension Recipe {
     ///   - effort: the effort of the encoder if the recipe does not specify one.
     ///   - defaults: the default options of each format.
     ///   - svg: whether an SVG stays a vector if the recipe does not name a format.
+    ///   - hasSecondPass: whether a second pass may choose a different negotiated format.
     package func resolvedOutput(
         for header: ImageHeader, negotiated: [ImageFormat] = [], with libraries: RenderLibraries = .unknown,
-        effort: RenderEffort = .quick, defaults: OutputDefaults = .none, svg: SVGHandling = .pass
+        effort: RenderEffort = .quick, defaults: OutputDefaults = .none, svg: SVGHandling = .pass,
+        hasSecondPass: Bool = false
     ) -> ResolvedOutput {
         let asked = output ?? OutputSpecification(.auto)
         if header.format == .svg, svg == .pass, asked.kind.format == nil { return .vector(asked.maxBytes) }
@@ -53,7 +55,32 @@ extension Recipe {
         if let efforts = encoder?.efforts, written.effort == nil, effort == .thorough {
             output.effort = efforts.thorough
         }
+        output.transcodes = transcodes(written, as: format, header)
+        output.transcodesIfSmaller = output.transcodes && !written.transcodes
+        if hasSecondPass, asked.kind == .auto, decodedFrames(of: header, into: format) == 1, !output.isLossless,
+            output.maxBytes == nil, output.score == nil, !output.transcodes, !output.isEffortGiven,
+            negotiated.contains(format),
+            negotiated.contains(.avif), format != .avif,
+            libraries.written.contains(.avif), area(of: header) <= AVIFOutput.largestNegotiated
+        {
+            output.alternatives = [.avif]
+        }
         return output
+    }
+
+    /// Whether the recipe leaves the choice of the format to the negotiation with the client.
+    package var leavesFormatOpen: Bool { output == nil || output?.kind == .auto }
+
+    /// Whether the variant may keep the coefficients of the original. `auto` may keep them unless an option asks for a
+    /// different quality or size.
+    private func transcodes(
+        _ written: OutputSpecification, as format: ImageFormat, _ header: ImageHeader
+    ) -> Bool {
+        guard format.encoder?.canTranscode == true, transcodingProblem(for: header) == nil else { return false }
+        let isFree =
+            written.quality == nil && !written.isLossless && written.maxBytes == nil && written.chroma == .auto
+            && written.effort == nil && written.score == nil
+        return written.transcodes || written.kind == .auto && isFree
     }
 
     private func chosenFormat(
@@ -116,18 +143,21 @@ extension Recipe {
 extension ResolvedOutput: CustomStringConvertible {
     /// All options, for keys and logs: `jpeg:quality=80:lossless=no:max=none:progressive=no:…`.
     package var description: String {
-        let score = score.map { ["score=\($0)"] } ?? []
-        return
-            ([
-                format.rawValue,
-                "quality=\(quality)",
-                "lossless=\(isLossless ? "yes" : mayBeLossless ? "auto" : "no")",
-                "max=\(maxBytes.map(String.init) ?? "none")",
-            ] + score + [
-                "progressive=\(isProgressive ? "yes" : "no")",
-                "chroma=\(chroma.rawValue)",
-                "effort=\(isEffortGiven ? String(effort) : "none")",
-                "keep=\(keep.isEmpty ? "none" : keep.text)",
-            ]).joined(separator: ":")
+        let always = [
+            format.rawValue,
+            "quality=\(quality)",
+            "lossless=\(isLossless ? "yes" : mayBeLossless ? "auto" : "no")",
+            "max=\(maxBytes.map(String.init) ?? "none")",
+            "progressive=\(isProgressive ? "yes" : "no")",
+            "chroma=\(chroma.rawValue)",
+            "effort=\(isEffortGiven ? String(effort) : "none")",
+            "keep=\(keep.isEmpty ? "none" : keep.text)",
+        ]
+        // These were added later and are written only if they are set, so that earlier keys stay the same.
+        let set =
+            (score.map { ["score=\($0)"] } ?? [])
+            + (transcodes ? ["transcode=\(transcodesIfSmaller ? "auto" : "yes")"] : [])
+            + alternatives.map { "or=\($0.rawValue)" }
+        return (always + set).joined(separator: ":")
     }
 }

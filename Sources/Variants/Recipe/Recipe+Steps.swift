@@ -63,6 +63,9 @@ extension Recipe {
 
         /// Preserves every visible pixel.
         public static let lossless = OutputOption(text: "lossless")
+        /// Keeps the data of a JPEG original in a JPEG XL file, from which the JPEG can be restored. The recipe must have
+        /// no other steps. The pixels of other originals are encoded.
+        public static let transcode = OutputOption(text: "transcode")
         /// Writes a progressive JPEG or an interlaced PNG.
         public static let progressive = OutputOption(text: "progressive")
         /// Sets the quality, 1…100. Must be the first option.

@@ -220,7 +220,7 @@ struct Exchange {
             return .pixels(PixelBuffer(width: finished.width, height: finished.height, pixels: pixels))
         case .variant:
             let bytes = try bytes(finished.count)
-            try check(bytes, finished)
+            let format = try format(of: bytes, finished)
             // No phase can take longer than the complete render. Within that limit, the times that the worker reports
             // are used.
             let most = (SystemClock.monotonic.seconds - began) * 1000
@@ -230,7 +230,7 @@ struct Exchange {
             core.learn(pending, milliseconds: cpu)
             var variant =
                 RenderedVariant(
-                    bytes: bytes, format: job.output.format, width: finished.width, height: finished.height,
+                    bytes: bytes, format: format, width: finished.width, height: finished.height,
                     hasAlpha: finished.hasAlpha,
                     timings: Timings(
                         decode: .milliseconds(min(finished.decode, most)),
@@ -239,6 +239,7 @@ struct Exchange {
                     cpuTime: .milliseconds(cpu))
             variant.libraries = worker.libraries
             variant.isDamaged = finished.isDamaged
+            variant.reencodingReason = finished.reencodingReason.isEmpty ? nil : finished.reencodingReason
             return .variant(variant)
         }
     }
@@ -255,7 +256,8 @@ struct Exchange {
         return bytes
     }
 
-    private func check(_ bytes: [UInt8], _ finished: WorkerReply.Finished) throws(MessageError) {
+    /// Returns the format of an output. Throws if the output has a format or size that was not announced.
+    private func format(of bytes: [UInt8], _ finished: WorkerReply.Finished) throws(MessageError) -> ImageFormat {
         let format = job.output.format
         let header: ImageHeader
         do throws(RenderError) {
@@ -263,11 +265,14 @@ struct Exchange {
         } catch {
             throw MessageError("an output that is not \(format.rawValue)")
         }
-        guard header.format == format, header.encodedWidth == finished.width, header.encodedHeight == finished.height
+        let formats = [format] + (job.output.isSecondPass ? job.output.secondFormats : [])
+        guard formats.contains(header.format), header.encodedWidth == finished.width,
+            header.encodedHeight == finished.height
         else {
             throw MessageError(
                 "\(header.format.rawValue) of \(header.sizeText) instead of the announced "
                     + "\(format.rawValue) of \(finished.width) × \(finished.height)")
         }
+        return header.format
     }
 }

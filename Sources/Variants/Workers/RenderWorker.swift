@@ -58,6 +58,9 @@ enum WorkerProgram {
             if !VipsLibrary.has("jxlsave_target") || !VipsLibrary.has("jxlload_buffer") { _ = cvips_load_module("jxl") }
         }
         XMLReader.load()
+        if getenv(WorkerConfiguration.backgroundVariable) != nil {
+            setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
+        }
         // This reads files and loads plug-ins, so it must come before the sandbox is applied.
         let libraries = failure.isEmpty ? RenderLibraries.loaded : .unknown
         let fonts = getenv(WorkerConfiguration.fontsVariable) != nil ? csandbox_open_fonts() : 0
@@ -282,7 +285,8 @@ extension WorkerReply.Finished {
     fileprivate init(_ variant: RenderedVariant, id: UInt64) {
         self.init(
             id: id, count: variant.bytes.count, width: variant.width, height: variant.height,
-            hasAlpha: variant.hasAlpha, isDamaged: variant.isDamaged, decode: variant.timings.decode.milliseconds,
+            hasAlpha: variant.hasAlpha, isDamaged: variant.isDamaged,
+            reencodingReason: variant.reencodingReason ?? "", decode: variant.timings.decode.milliseconds,
             operations: variant.timings.operations.milliseconds, encode: variant.timings.encode.milliseconds,
             cpu: variant.cpuTime.inSeconds * 1000)
     }

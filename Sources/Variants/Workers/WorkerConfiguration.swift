@@ -63,12 +63,15 @@ public struct WorkerConfiguration: Sendable {
     /// Additional environment variables (`NAME=value`) for workers. By default, the environment contains only the
     /// result of `variables()`.
     package var environment: [String] = []
+    /// Whether the workers run with the lowest CPU priority.
+    package var isBackground = false
     /// Whether SVG is decoded, which requires the machine's fonts for text.
     package var drawsText = false
     /// The library file of libvips. If nil, the loader finds the file.
     package var libvips: String?
     /// The environment variable that passes the library file to a worker, and to a program that does not set `libvips`.
     package static let libvipsVariable = "IMAGE_PIPELINE_LIBVIPS"
+    static let backgroundVariable = "IMAGE_PIPELINE_WORKER_BACKGROUND"
     static let fontsVariable = "IMAGE_PIPELINE_WORKER_FONTS"
     /// The environment variable that allows originals to trigger faults in a worker, for tests (`WorkerFault`).
     package static let faultsVariable = "IMAGE_PIPELINE_WORKER_FAULTS"
@@ -96,6 +99,7 @@ public struct WorkerConfiguration: Sendable {
         if let path = libvips ?? getenv(Self.libvipsVariable).map({ String(cString: $0) }) {
             variables.append("\(Self.libvipsVariable)=\(path)")
         }
+        if isBackground { variables.append(Self.backgroundVariable + "=1") }
         if drawsText { variables.append(Self.fontsVariable + "=1") }
         return variables + environment
     }

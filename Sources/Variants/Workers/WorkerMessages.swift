@@ -85,6 +85,9 @@ extension ImageHeader {
         try coder.count("held bytes", &heldBytes)
         try coder.count("a number of levels", &levels, 0...62)
         try coder.flag(&readsWindows)
+        var obstacle = transcodingObstacle?.rawValue ?? 0
+        try coder.count("an obstacle", &obstacle, 0...TranscodingObstacle.allCases.count)
+        transcodingObstacle = TranscodingObstacle(rawValue: obstacle)
     }
 }
 
@@ -105,6 +108,13 @@ extension ResolvedOutput {
         try coder.flag(&isEffortGiven)
         try coder.count("metadata", &kept, 0...63)
         keep = KeptMetadata(rawValue: kept)
+        try coder.list("formats", &alternatives, 0...ImageFormat.allCases.count, blank: .avif) {
+            format, coder throws(MessageError) in
+            try coder.choice("format", &format)
+        }
+        try coder.flag(&isSecondPass)
+        try coder.flag(&transcodes)
+        try coder.flag(&transcodesIfSmaller)
     }
 }
 
@@ -199,6 +209,8 @@ enum WorkerReply: WorkerMessage, Sendable, Hashable {
         var height = 1
         var hasAlpha = false
         var isDamaged = false
+        /// `RenderedVariant.reencodingReason`, or an empty text.
+        var reencodingReason = ""
         /// The milliseconds for decoding, operations and encoding, and the CPU time of all three.
         var decode = 0.0
         var operations = 0.0
@@ -212,6 +224,7 @@ enum WorkerReply: WorkerMessage, Sendable, Hashable {
             try coder.count("a height", &height, WorkerProtocol.edgeRange)
             try coder.flag(&hasAlpha)
             try coder.flag(&isDamaged)
+            try coder.text("a reason", &reencodingReason, limit: WorkerProtocol.textLimit)
             let times = [\Self.decode, \.operations, \.encode, \.cpu]
             for path in times { try coder.amount("a time", &self[keyPath: path]) }
         }

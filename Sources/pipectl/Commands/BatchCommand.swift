@@ -73,6 +73,8 @@ struct BatchCommand: AsyncParsableCommand {
         name: .shortAndLong,
         help: ArgumentHelp("Number of concurrent renders (default: one per processor).", valueName: "number"))
     var jobs: Int?
+    @Flag(help: "Make smaller AVIF and JPEG XL files of the same score, in several times the CPU time.")
+    var best = false
     @Flag(
         name: [.customShort("n"), .long],
         help: "Print the source, recipe and output of each item without fetching, rendering or writing.")
@@ -155,7 +157,11 @@ struct BatchCommand: AsyncParsableCommand {
             }
             if options.progressDescriptor != nil { options.total = input.itemCount(defaultRecipes: recipes.count) }
             if let queue { return try await submit(input, options, to: queue, configuration) }
-            let renderer = PipelineBatch(pipeline: pipeline, policy: policy, outputs: outputs)
+            guard !best || pipeline.maxAgeOfFirstPass != nil else {
+                throw CommandFailure(
+                    .usage, "--best requires render workers (render.isolation=workers) and secondPass.cpu above 0")
+            }
+            let renderer = PipelineBatch(pipeline: pipeline, policy: policy, isBest: best, outputs: outputs)
             return try await BatchRunner(renderer: renderer, options: options).run(input)
         }
         if let done { try conclude(done, input) }
@@ -327,9 +333,9 @@ struct BatchCommand: AsyncParsableCommand {
             }
             return
         }
-        guard gallery == nil, manifest == nil, !prune else {
+        guard !best, gallery == nil, manifest == nil, !prune else {
             throw ValidationError(
-                "--gallery, --manifest and --prune cannot be combined with --queue, because the workers write the outputs"
+                "--best, --gallery, --manifest and --prune cannot be combined with --queue, because the workers write the outputs"
             )
         }
         guard !sources.contains("-") || attach == nil else {
@@ -362,6 +368,8 @@ struct BatchCommand: AsyncParsableCommand {
 struct PipelineBatch: BatchRendering {
     let pipeline: ImagePipeline
     let policy: CachePolicy?
+    /// Whether to make second passes.
+    var isBest = false
     /// The outputs of the batch, or nil in a queue worker, which reads no inputs.
     let outputs: OwnOutputs?
 
@@ -370,6 +378,7 @@ struct PipelineBatch: BatchRendering {
             // Presets are already expanded in the canonical form.
             var request = ImageRequest(ImageSource(source.source), recipe: try Recipe(text))
             request.policy = policy
+            request.makesSecondPass = isBest
             let response = try await pipeline.answer(request)
             var item = ItemJSON(source: source.source, recipe: text, outcome: .failed)
             item.fill(response)

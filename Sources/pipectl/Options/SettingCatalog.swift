@@ -216,6 +216,17 @@ enum SettingCatalog {
             unlessServing: OtherDefault(
                 .thorough, "no clients are waiting, and a picture that is rendered once is sent many times")),
         Setting(
+            "secondPass.cpu", \.pipeline.rendering.secondPass.cpuShare, .number(0...64),
+            "share of one processor for encoding frequently requested variants of auto again, with more effort and at the same score; measured over a minute; 0 turns the second pass off; requires render workers"
+        ),
+        Setting(
+            "secondPass.after", \.pipeline.rendering.secondPass.requests, .orZero(.integer(0...255)),
+            "number of requests before a variant is encoded again; 0 means that it must be expected to save 100 kB for each second of CPU time"
+        ),
+        Setting(
+            "secondPass.maxAge", \.pipeline.rendering.secondPass.maxAge, .age,
+            "maximum max-age in seconds of answers that a second pass may replace"),
+        Setting(
             "outputs", \.pipeline.rendering.outputs, .outputs(),
             "default options of outputs, with at most one output per format, such as jpeg:80:progressive, "
                 + "avif:50:effort=3, webp:keep=none"),

@@ -48,9 +48,10 @@ enum EntryText {
 
     private static func text(_ item: ListedVariant, now: Double) -> String {
         let entry = item.entry
+        let first = entry.firstLength.map { " (first \(Readable.bytes($0)))" } ?? ""
         return TextTable.plain(
             "variant  \(entry.key.prefix(12))  \(entry.recipe)  \(entry.width) × \(entry.height)"
-                + " \(entry.format?.rawValue ?? entry.mediaType), \(Readable.bytes(entry.length)), of \(entry.originalDigest.prefix(12)),"
+                + " \(entry.format?.rawValue ?? entry.mediaType), \(Readable.bytes(entry.length))\(first), of \(entry.originalDigest.prefix(12)),"
                 + use(item.uses, item.lastUsed, now))
     }
 
@@ -96,7 +97,8 @@ enum EntryText {
         return JSONText([
             "kind": "variant", "key": entry.key, "recipe": entry.recipe, "original": entry.originalDigest,
             "digest": entry.digest, "format": entry.format?.rawValue, "width": entry.width, "height": entry.height,
-            "bytes": entry.length, "costMilliseconds": entry.cost, "stored": JSONValue.double(entry.created),
+            "bytes": entry.length, "firstBytes": entry.firstLength, "costMilliseconds": entry.cost,
+            "stored": JSONValue.double(entry.created),
             "lastUsed": JSONValue.double(item.lastUsed), "uses": item.uses,
         ]).json
     }

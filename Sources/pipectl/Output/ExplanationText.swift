@@ -27,6 +27,9 @@ extension Explanation {
             if let key = variant.key {
                 if let recipe = variant.recipe { text += "recipe    \(recipe.description)\n" }
                 text += "variant   key \(key)\n          output \(variant.output.map(\.description) ?? "")\n"
+                if let reason = variant.refusedTranscoding {
+                    text += "          not transcoded, because \(reason)\n"
+                }
                 if let entry = variant.entry, let tier = variant.tier {
                     text += "          in \(tier.rawValue): \(entry.width) × \(entry.height), "
                     text += "\(Readable.bytes(entry.length)), took \(Readable.tenths(entry.cost)) ms to render\n"
@@ -48,7 +51,7 @@ extension Explanation {
             "variant": variant.map { variant in
                 JSONText([
                     "key": variant.key, "recipe": variant.recipe?.description, "output": variant.output?.description,
-                    "tier": variant.tier?.rawValue,
+                    "notTranscoded": variant.refusedTranscoding, "tier": variant.tier?.rawValue,
                     "width": variant.entry?.width, "height": variant.entry?.height, "bytes": variant.entry?.length,
                 ])
             }, "answer": answer,

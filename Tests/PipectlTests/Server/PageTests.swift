@@ -153,6 +153,23 @@ extension CommandTests {
             }
         }
 
+        /// `Tests/Page/jxl_test.py` has the checks.
+        @Test(
+            .enabled(
+                if: access("/usr/bin/chromium", X_OK) == 0 && access(python, X_OK) == 0,
+                "needs Debian's chromium and playwright (scripts/install-dependencies chromium)"))
+        func `a browser shows a JPEG and its JPEG XL file with the same pixels`() async throws {
+            try await RunningServer.with { server in
+                let checks = try HelperProgram([
+                    "timeout", "--kill-after=5", "300", Self.python, Self.repository + "/Tests/Page/jxl_test.py",
+                    "http://127.0.0.1:\(server.port)", Samples.folder + "/originals",
+                ])
+                let status = await checks.end()
+                #expect(status == 0, "\(checks.text)")
+                #expect(checks.text.split(separator: "\n").last == "done")
+            }
+        }
+
         /// `Tests/Page/gallery_test.py` has the checks.
         @Test(
             .enabled(

@@ -45,6 +45,7 @@ import Variants
     @Test(arguments: originals) func `reads the header of a sample`(_ name: String, _ expected: ImageHeader) throws {
         var header = try ImageHeader.probe(Self.read("originals/" + name))
         header.heldBytes = 0
+        header.transcodingObstacle = nil
         #expect(header == expected)
     }
 

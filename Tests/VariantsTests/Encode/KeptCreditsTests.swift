@@ -143,7 +143,7 @@ struct KeptCreditsTests {
     }
 }
 
-private struct ExifTool {
+struct ExifTool {
     private static let path = "/usr/bin/exiftool"
     static var isInstalled: Bool { access(path, X_OK) == 0 }
 

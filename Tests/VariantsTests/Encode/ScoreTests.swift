@@ -41,7 +41,7 @@ import Testing
         let header = ImageHeader(format: .jpeg, encodedWidth: pixels.width, encodedHeight: pixels.height)
         let resolved = try Recipe(output).resolvedOutput(for: header)
         let job = EncodeJob(output: resolved, kept: KeptBlobs(), control: RenderControl())
-        return try Encoding.scored(pixels, job, target: target)
+        return try Encoding.scored(pixels, job, target: Double(target))
     }
 
     // MARK: Measuring
@@ -137,7 +137,7 @@ import Testing
         let formats = [ImageFormat.jpeg, .webp, .avif, .jxl]
         for format in formats {
             var tried: [ScoredFile] = []
-            let search = ScoreSearch(target: target, curve: try #require(format.encoder?.scores))
+            let search = ScoreSearch(target: Double(target), curve: try #require(format.encoder?.scores))
             let found = try search.result { quality throws(RenderError) in
                 let file = ScoredFile(
                     bytes: [UInt8](repeating: 0, count: quality), quality: quality, score: curve.score(quality))

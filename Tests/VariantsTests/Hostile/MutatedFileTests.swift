@@ -10,7 +10,7 @@ extension WorkerPoolTests {
         /// Changed pictures of each format in the tests.
         private static let usualCount = 40
         private static let recipes = [
-            "thumbnail:20x20,png", "png", "frames:all,webp", "crop:8x8+3+3,jpeg", "blur:2,png",
+            "thumbnail:20x20,png", "png", "frames:all,webp", "crop:8x8+3+3,jpeg", "blur:2,png", "jxl:transcode",
         ]
 
         /// Two workers' memory is filled with different bytes before it is used, so that unwritten pixels differ.

@@ -244,6 +244,11 @@ import Testing
         let huge = ["+0+0", "+4000+0", "+29000+29000", "+0+900"].map {
             RenderFixture.job([], .jpeg, 30_000, 30_000, try! Recipe("crop:512x512" + $0))
         }
+        // A part above the limit does not share, and neither do the parts inside it.
+        let inside = ["crop:9000x9000+0+0", "crop:512x512+0+0", "crop:512x512+9+9"].map {
+            RenderFixture.job([], .jpeg, 30_000, 30_000, try! Recipe($0))
+        }
+        #expect(SharedDecode(of: inside.map(RenderPlan.init(alone:)), named: "inside") == nil)
         let shared = try #require(SharedDecode(of: huge.map(RenderPlan.init(alone:)), named: "huge"))
         #expect(shared.area == PixelRectangle(x: 0, y: 0, width: 4512, height: 1412) && shared.members == 3)
     }

@@ -5,9 +5,7 @@ import Testing
 @Suite struct WorkerMessagesTests {
     static let request = WorkerRequest(
         id: 7, kind: .pixels, count: 123_456,
-        header: ImageHeader(
-            format: .avif, encodedWidth: 4000, encodedHeight: 3000, pages: 2, hasAlpha: true, orientation: 6, scans: 3,
-            profileBytes: 560, hasFewColors: true, heldBytes: 123_456_789),
+        header: header,
         recipe: "thumbnail:300x300,mask:star",
         output: output,
         quality: .best, light: .linear, limits: limits, masks: [WorkerRequest.Mask(name: "star", count: 99)],
@@ -18,11 +16,22 @@ import Testing
                 SharedDecode.Target(size: PixelSize(width: 64, height: 43), box: 4, light: .gamma),
             ], members: 3))
 
+    static let header: ImageHeader = {
+        var header = ImageHeader(
+            format: .avif, encodedWidth: 4000, encodedHeight: 3000, pages: 2, hasAlpha: true, orientation: 6, scans: 3,
+            profileBytes: 560, hasFewColors: true, heldBytes: 123_456_789)
+        header.transcodingObstacle = .depth
+        return header
+    }()
     static let output: ResolvedOutput = {
         var output = ResolvedOutput(
             format: .jpeg, quality: 71, mayBeLossless: true, maxBytes: 20_000, isProgressive: true, chroma: .half,
             effort: 8, keep: [.exif, .xmp])
         output.score = 65
+        output.transcodes = true
+        output.transcodesIfSmaller = true
+        output.alternatives = [.avif, .webp]
+        output.isSecondPass = true
         return output
     }()
 
@@ -50,8 +59,8 @@ import Testing
                     libvips: "1", libheif: "1.2", written: [.jpeg], read: [.png], files: ["/a", "/b"]))),
         .finished(
             WorkerReply.Finished(
-                id: 8, count: 15_000, width: 300, height: 200, hasAlpha: true, decode: 1.5, operations: 2, encode: 0,
-                cpu: 3)),
+                id: 8, count: 15_000, width: 300, height: 200, hasAlpha: true, reencodingReason: "a reason",
+                decode: 1.5, operations: 2, encode: 0, cpu: 3)),
         .encoding(id: 7),
         .failed(id: 9, .undecodable, message: "the pixels cannot be decoded"),
     ]
@@ -66,7 +75,8 @@ import Testing
         #expect((try? WorkerRequest(tile.bytes)) == nil)
         // A new limit must be in the message, and in this test.
         #expect(Mirror(reflecting: Self.limits).children.count == 11)
-        #expect(Mirror(reflecting: Self.output).children.count == 11)
+        #expect(Mirror(reflecting: Self.header).children.count == 14)
+        #expect(Mirror(reflecting: Self.output).children.count == 15)
         for reply in Self.replies { #expect(try WorkerReply(reply.bytes) == reply) }
         #expect(try WorkerStop(WorkerStop(id: 5).bytes).id == 5)
     }
