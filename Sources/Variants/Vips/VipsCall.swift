@@ -83,6 +83,15 @@ struct VipsCall {
         }
     }
 
+    private func buildError(_ text: String) -> RenderError {
+        // The address space has no room for a stack.
+        guard text.contains("Error creating thread") else { return refusal(text) }
+        return RenderError(
+            .overLimit,
+            "\(nickname): the memory does not suffice for another thread; use a smaller picture, or raise limits.workerMemory"
+        )
+    }
+
     private func refusal(_ text: String) -> RenderError { RenderError(failure, "\(nickname): \(text)") }
 
     private func built(writingTo target: OpaquePointer? = nil) throws(RenderError) -> OpaquePointer {
@@ -98,7 +107,7 @@ struct VipsCall {
         }
         guard cvips.vips_object_build(operation) == 0 else {
             release(operation)
-            throw refusal(VipsLibrary.takeErrorText())
+            throw buildError(VipsLibrary.takeErrorText())
         }
         return operation
     }
