@@ -88,7 +88,7 @@ struct VipsCall {
         guard text.contains("Error creating thread") else { return refusal(text) }
         return RenderError(
             .overLimit,
-            "\(nickname): the memory does not suffice for another thread; use a smaller picture, or raise limits.workerMemory"
+            "\(nickname): there is not enough memory for another thread; use a smaller picture, or raise limits.workerMemory"
         )
     }
 
