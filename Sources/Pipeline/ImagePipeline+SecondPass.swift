@@ -78,7 +78,12 @@ extension ImagePipeline {
         }
         guard let whole = await originalForSecondPass(candidate) else { return SecondPass.Result() }
         let began = ContinuousClock.now
-        guard let second = try? await second(candidate, held.body, of: whole) else {
+        let second: Variant
+        do throws(PipelineError) {
+            second = try await self.second(candidate, held.body, of: whole)
+        } catch {
+            if error.isCancellation { return SecondPass.Result() }
+            observe.warn("the first version is kept, because its second pass failed: \(error.message)", stage: .render)
             return SecondPass.Result(seconds: began.duration(to: .now).inSeconds, hasFailed: true)
         }
         guard let entry = second.entry, tiers.variants.peek(key)?.value == candidate.first else {
