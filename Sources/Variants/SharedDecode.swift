@@ -88,8 +88,8 @@ extension SharedDecode {
     }
 
     /// Selects the renders that begin with a `crop` and decode at the size of the first render. The renders take part in
-    /// order, as long as the area that contains their parts has at most 16,000,000 pixels. The result of each render is
-    /// the same as that of a separate render.
+    /// order, as long as the area that contains their parts has at most 16,000,000 pixels. Each render produces
+    /// the same bytes as a separate render.
     private init?(ofTiles plans: [RenderPlan], named name: String) {
         guard let first = plans.first, var area = first.tile else { return nil }
         guard area.width * area.height / (first.shrink * first.shrink) <= Self.pixelLimit else { return nil }

@@ -46,7 +46,7 @@ import Testing
 
     // MARK: Measuring
 
-    /// The values are those of PyPI ssimulacra2 0.3.0 for the same pixels.
+    /// PyPI ssimulacra2 0.3.0 gives these values for the same pixels.
     @Test(arguments: [
         (Change.stripes, 300, 200, 58.24), (.blocks, 300, 200, 62.31), (.blue, 300, 200, 96.86),
         (.stripes, 129, 77, 73.73), (.blocks, 129, 77, 26.38), (.blue, 129, 77, 94.95),
