@@ -27,6 +27,7 @@ import Testing
 
     /// One render on this thread, as a worker makes it.
     static func render(_ job: RenderJob, _ pictures: SharedPictures = SharedPictures()) throws -> RenderedVariant {
+        try VipsLibrary.load()
         let control = RenderControl()
         return try job.original.bytes().withUnsafeBytes { try Render(job, $0, control, pictures).variant() }
     }
