@@ -86,6 +86,8 @@ public struct FetchRequest: Sendable, Hashable {
     public var timeout: Duration?
     /// Whether redirects are followed. If not, they are returned as values like any other status. Defaults to true.
     package var followsRedirects = true
+    /// The maximum number of redirects, if it is lower than the configured number. Defaults to nil.
+    package var maxRedirects: Int?
     package var acceptsFile = false
     /// Whether the request's conditions come from a client rather than from a stored response. Defaults to false.
     package var hasForeignCondition = false

@@ -47,6 +47,7 @@ package struct NextGrammar<System: NextSystem>: MountableGrammar {
             answer: .choice(choice(width, quality, context.accepted)), source: text, grant: grant)
         routed.resolved = source
         routed.freshness = (.seconds(settings.minimumCacheTTL), .seconds(Self.staleSeconds))
+        routed.maxRedirects = settings.maximumRedirects
         routed.rescued = [.undecodable, .overLimit, .notAnImage, .renderCrashed]
         routed.present = { [settings] (response, picture) in settings.present(&response, picture, url: text) }
         return routed

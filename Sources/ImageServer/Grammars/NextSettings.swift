@@ -14,6 +14,7 @@ struct NextSettings: Sendable {
     var qualities: [Int]
     var formats: [ImageFormat]
     var minimumCacheTTL: Int
+    var maximumRedirects: Int
     var disposition: String
     var sendsSVG: Bool
     /// The patterns of the manifest. Nil means that only `sources` restricts the originals.
@@ -65,6 +66,10 @@ struct NextSettings: Sendable {
             try member("minimumCacheTTL") { (members, name) throws(InvalidSetting) in
                 try members.integer(name, 0...315_360_000)
             } ?? 14_400
+        maximumRedirects =
+            try member("maximumRedirects") { (members, name) throws(InvalidSetting) in
+                try members.integer(name, 0...20)
+            } ?? 3
         disposition =
             try member("disposition", "contentDispositionType") { (members, name) throws(InvalidSetting) in
                 try members.value(name, "attachment or inline") {

@@ -159,6 +159,7 @@ extension Site {
         asked.choice = choice
         let negotiates = routed.negotiates ?? grammar.negotiates
         asked.minFreshness = routed.freshness?.least
+        asked.maxRedirects = routed.maxRedirects
         asked.staleWhileRevalidate = routed.freshness?.stale
         do throws(Problem) {
             return try await answer(

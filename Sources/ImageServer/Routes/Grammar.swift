@@ -115,6 +115,8 @@ package struct RoutedRequest: Sendable {
     package var resolved: BaseURLs.Resolved?
     /// The minimum freshness of stored originals, and how long they may be used afterwards while they are validated.
     package var freshness: (least: Duration, stale: Duration)?
+    /// The maximum number of redirects from the source, if it is lower than the configured number.
+    package var maxRedirects: Int?
     /// The choice that replaces the choice of `answer` if no quality meets the limit of its recipe for bytes.
     package var whenOverBudget: RecipeChoice?
     /// The picture that is sent instead of an error, or nil to use the site's.

@@ -140,6 +140,9 @@ public struct ImageRequest: Sendable, Hashable {
     /// background (RFC 5861 §3). It overrides `must-revalidate`, but not `no-store`, `private` or a purge. If nil, the
     /// default, the origin's `stale-while-revalidate` decides.
     public var staleWhileRevalidate: Duration?
+    /// The maximum number of redirects, if it is lower than `FetchConfiguration.maxRedirects`. Defaults to nil. A stored
+    /// response is used regardless of its redirects.
+    package var maxRedirects: Int?
     /// The urgency. Defaults to `normal`.
     public var priority = RequestPriority.normal
     /// The time limit for the request, counted from its start. When it has passed, the request fails with

@@ -66,6 +66,7 @@ extension FetchStage {
     ) async throws(PipelineError) -> (FetchRequest, Reply) {
         var asked = FetchRequest(url: admitted.url, fields: fields)
         asked.followsRedirects = admitted.followsRedirects
+        asked.maxRedirects = admitted.request.maxRedirects
         asked.acceptsFile = tiers.takesFiles(admitted.request.storage)
         asked.hasForeignCondition = finding.record == nil && !admitted.conditions.isEmpty
         asked.onInterim = admitted.onInterim

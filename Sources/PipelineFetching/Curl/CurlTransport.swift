@@ -86,11 +86,12 @@ package final class CurlTransport: Transport {
                     status: response.status, fields: response.fields, requestTime: response.requestTime,
                     responseTime: response.responseTime))
             let next = try Self.target(of: location, from: url)
-            guard followed.urls.count <= configuration.maxRedirects else {
+            let limit = min(configuration.maxRedirects, request.maxRedirects ?? .max)
+            guard followed.urls.count <= limit else {
+                let name = limit == configuration.maxRedirects ? "`fetch.redirects`" : "`maximumRedirects`"
                 throw FetchError(
                     .tooManyRedirects, request.url,
-                    "more than \(configuration.maxRedirects) redirects (`fetch.redirects`); the last one leads to \(next.redacted)"
-                )
+                    "more than \(limit) redirects (\(name)); the last one leads to \(next.redacted)")
             }
             guard !followed.urls.contains(where: { $0.normalized == next.normalized }) else {
                 throw FetchError(.tooManyRedirects, request.url, "the redirects form a loop through \(next.redacted)")

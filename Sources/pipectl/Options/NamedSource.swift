@@ -42,6 +42,7 @@ struct NamedSource {
             grammar = mounted?.name
             if case .choice(let choice)? = mounted?.request.answer { request.choice = choice }
             request.minFreshness = mounted?.request.freshness?.least
+            request.maxRedirects = mounted?.request.maxRedirects
             request.staleWhileRevalidate = mounted?.request.freshness?.stale
         } catch let problem as Problem {
             throw CommandFailure(.usage, "\(text): \(problem.detail ?? "it names no source")")

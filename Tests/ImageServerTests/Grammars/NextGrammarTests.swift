@@ -232,6 +232,40 @@ import Variants
         }
     }
 
+    @Test func `maximumRedirects limits only the URLs of Next js, also while failures are remembered`() async throws {
+        let origin = try LoopbackOrigin { request in
+            let left = Int(request.path.dropFirst("/hop/".count)) ?? 0
+            return left > 0
+                ? .response(302, ["Location": "/hop/\(left - 1)"], body: [])
+                : .response(200, ["Content-Type": "image/jpeg"], body: HitTests.Bench.sample("night-tiny.jpg"))
+        }
+        defer { origin.stop() }
+        func target(_ hops: Int) -> String { Self.target(origin.url("/hop/\(hops)")) }
+        let remembering = { @Sendable (pipeline: inout PipelineConfiguration) in
+            pipeline.caching.errorMaxAge = .seconds(60)
+        }
+        try await Self.with([:], remembering) { bench in
+            #expect(await bench.ask(target(3)).status == 200)
+            for _ in 1...2 {
+                let response = await bench.ask(target(4))
+                #expect(response.status == 508)
+                #expect(Self.text(response) == "\"url\" parameter is valid but upstream response is invalid")
+            }
+            #expect(origin.requests.count == 8)
+            let own = PercentText.encoded(origin.url("/hop/4"), keeping: "")
+            #expect(await bench.ask("/variant/unsigned/thumbnail:20,png/" + own).status == 200)
+        }
+        try await Self.with(["maximumRedirects": 5], remembering) { bench in
+            #expect(await bench.ask(target(5)).status == 200)
+            #expect(await bench.ask(target(6)).status == 508)
+        }
+        try await Self.with(["maximumRedirects": 5]) {
+            $0.fetch.maxRedirects = 1
+        } _: { bench in
+            #expect(await bench.ask(target(2)).status == 508)
+        }
+    }
+
     @Test func `an answer past its time is sent once more and renewed behind it`() async throws {
         try await Self.with(["minimumCacheTTL": 100]) { bench in
             bench.answer.fields.withLock { $0 = [("Cache-Control", "no-cache, max-age=20")] }
