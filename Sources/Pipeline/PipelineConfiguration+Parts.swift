@@ -52,8 +52,8 @@ extension RenderingConfiguration {
 }
 
 extension RenderingConfiguration {
-    /// Returns the renderer for second passes: a single worker with the lowest CPU priority. Returns nil if there is no
-    /// second pass.
+    /// Returns the renderer for second passes: a single worker, which runs only on idle processors. Returns nil if there
+    /// is no second pass.
     func madeSecondRenderer(_ observe: Observer) -> (any Rendering)? {
         guard secondPass.cpuShare > 0 else { return nil }
         if let renderer { return renderer }
@@ -69,10 +69,10 @@ extension RenderingConfiguration {
 extension PipelineConfiguration {
     func secondPass(_ tiers: Tiers, _ render: RenderStage) -> SecondPass? {
         guard render.secondRenderer != nil else { return nil }
-        let (backlog, quiet) = (render.backlog, rendering.secondPass.quiet)
+        let backlog = render.backlog
         return SecondPass(
             rendering.secondPass, accesses: { tiers.variants.accesses(of: $0) },
-            isIdle: { backlog.hasBeenIdle(for: quiet) })
+            isIdle: { backlog.count == 0 })
     }
 }
 

@@ -13,8 +13,6 @@ final class Backlog: Sendable {
         /// The moving average of the time between completions while work remained, in seconds.
         var interval = 0.0
         var lastEnd: ContinuousClock.Instant?
-        /// The time when the last work ended, while no other work was in progress.
-        var idleSince: ContinuousClock.Instant?
     }
 
     /// All networks together may have this many times the work of a single network.
@@ -39,13 +37,6 @@ final class Backlog: Sendable {
     var count: Int { state.withLock { $0.count } }
     /// The number of times that work was refused.
     var refused: Int { state.withLock { $0.refused } }
-
-    /// Whether no work has been in progress or waiting for this time.
-    func hasBeenIdle(for time: Duration) -> Bool {
-        state.withLock { state in
-            state.count == 0 && state.idleSince.map { $0.duration(to: .now) >= time } != false
-        }
-    }
 
     /// Runs work, unless too much is in progress or waiting.
     ///
@@ -111,7 +102,6 @@ final class Backlog: Sendable {
             if let network, let own = state.ofNetwork[network] { state.ofNetwork[network] = own > 1 ? own - 1 : nil }
             // Idle time is not part of the average.
             state.lastEnd = state.count == 0 ? nil : now
-            state.idleSince = now
         }
     }
 }

@@ -83,7 +83,7 @@ final class SecondPass: Sendable {
 
     /// - Parameters:
     ///   - accesses: returns the number of accesses of the variant with a key, or nil if it is not in memory.
-    ///   - isIdle: whether no render has run for some time.
+    ///   - isIdle: whether no render is in progress or waiting.
     init(
         _ configuration: SecondPassConfiguration, accesses: @escaping @Sendable (String) -> Int?,
         isIdle: @escaping @Sendable () -> Bool

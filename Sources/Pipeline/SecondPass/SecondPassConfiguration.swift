@@ -8,8 +8,9 @@
 /// configuration.rendering.secondPass.maxAge = .seconds(300)
 /// ```
 ///
-/// The second pass runs while no render is waiting, in a worker with the lowest CPU priority. It never lowers the score
-/// (SSIMULACRA2) of the first version. It requires render workers and the memory tier for variants.
+/// A second pass begins while no render is in progress, and its worker runs only on idle processors. The score
+/// (SSIMULACRA2) of the first version is never lowered. The second pass requires render workers and the memory tier for
+/// variants.
 public struct SecondPassConfiguration: Sendable, Hashable {
     /// The share of one processor that second passes may use, averaged over a minute. Defaults to 0.25. If 0, there is
     /// no second pass.
@@ -19,8 +20,6 @@ public struct SecondPassConfiguration: Sendable, Hashable {
     public var requests: Int?
     /// The maximum `max-age` of responses that contain a first version. Defaults to 10 minutes.
     public var maxAge = Duration.seconds(600)
-    /// The time for which no render must have run before a second pass begins.
-    package var quiet = Duration.seconds(1)
     /// The time between two checks, or nil if only `ImagePipeline.makeSecondPasses()` begins second passes.
     package var interval: Duration? = .seconds(1)
 

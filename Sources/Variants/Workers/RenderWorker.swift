@@ -49,6 +49,11 @@ enum WorkerProgram {
         // A terminal's ^C and a service manager's stop signal are meant for the front process, which lets renders
         // finish and then stops its workers.
         for number in [SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
+        if getenv(WorkerConfiguration.backgroundVariable) != nil {
+            // The threads of libvips inherit the policy. Swift does not import `SCHED_IDLE`, which is 5 (sched(7)).
+            var parameters = sched_param()
+            sched_setscheduler(0, 5, &parameters)
+        }
         var failure = ""
         if let problem = cvips_load() {
             failure = String(cString: problem)
@@ -58,9 +63,6 @@ enum WorkerProgram {
             if !VipsLibrary.has("jxlsave_target") || !VipsLibrary.has("jxlload_buffer") { _ = cvips_load_module("jxl") }
         }
         XMLReader.load()
-        if getenv(WorkerConfiguration.backgroundVariable) != nil {
-            setpriority(__priority_which_t(PRIO_PROCESS.rawValue), 0, 19)
-        }
         // This reads files and loads plug-ins, so it must come before the sandbox is applied.
         let libraries = failure.isEmpty ? RenderLibraries.loaded : .unknown
         let fonts = getenv(WorkerConfiguration.fontsVariable) != nil ? csandbox_open_fonts() : 0

@@ -63,7 +63,7 @@ public struct WorkerConfiguration: Sendable {
     /// Additional environment variables (`NAME=value`) for workers. By default, the environment contains only the
     /// result of `variables()`.
     package var environment: [String] = []
-    /// Whether the workers run with the lowest CPU priority.
+    /// Whether the workers run only on processors that are otherwise idle (`SCHED_IDLE`).
     package var isBackground = false
     /// Whether SVG is decoded, which requires the machine's fonts for text.
     package var drawsText = false

@@ -1,3 +1,5 @@
+import PipelineSupport
+import TestSupport
 import Testing
 
 @testable import Variants
@@ -84,12 +86,26 @@ import Testing
         #expect(throws: RenderError.self) { try SharedDecodeTests.render(job) }
     }
 
-    @Test func `a worker returns the format that it chose`() async throws {
+    /// The scheduling policies of a process's threads (proc(5), field 41 of `stat`).
+    private static func policies(_ process: Int) -> Set<String> {
+        let threads = FolderEntries.names("/proc/\(process)/task")
+        return Set(
+            threads.compactMap { thread in
+                // The second field is a name in parentheses, which may contain spaces.
+                FileText.read("/proc/\(process)/task/\(thread)/stat").split(separator: ")").last?
+                    .split(separator: " ").dropFirst(38).first
+            }.map(String.init))
+    }
+
+    @Test func `a worker in the background runs only on idle processors, and returns the format that it chose`()
+        async throws
+    {
         let pool = WorkerPool(WorkerPoolTests.configuration { $0.isBackground = true })
         let second = try await pool.render(Self.job("dusk-2mp.jpg", "thumbnail:320"))
         #expect(second.format == .avif)
         #expect(try ImageHeader.probe(second.bytes).format == .avif)
         #expect(second.cpuTime > .zero)
+        #expect(WorkerPoolTests.workers().map(Self.policies).contains(["5"]), "SCHED_IDLE")
         await pool.shutdown()
     }
 
