@@ -35,6 +35,7 @@ struct Exchange {
     }
 
     private mutating func awaited() throws(RenderError) -> RenderedOutput? {
+        let cpu = worker.cpuSeconds
         var stopped: Stop?
         var end = began + job.limits.seconds
         var watch: LongRenderWatch? = LongRenderWatch(self)
@@ -52,6 +53,8 @@ struct Exchange {
                     let now = SystemClock.monotonic.seconds
                     end = stopped.grace.killTime(now: now, cpu: worker.cpuSeconds)
                     if end <= now { throw killed(stopped.reason) }
+                } else if let unused = unusedSeconds(now, usedBefore: cpu) {
+                    end = now + unused
                 } else {
                     (stopped, end) = stop(.deadline(phase, job))
                 }
@@ -78,6 +81,18 @@ struct Exchange {
             }
         }
     }
+
+    /// Returns the CPU seconds that a render in the background may still use, or nil if its time is over. Other processes
+    /// may use all processors for a while, so the limits apply to the time for which the worker has run.
+    private func unusedSeconds(_ now: Double, usedBefore: Double) -> Double? {
+        guard core.configuration.isBackground, now - began < Self.longestWait else { return nil }
+        let limit = job.limits.seconds + (phase == .encode ? job.limits.encodeSeconds : 0)
+        let left = limit - (worker.cpuSeconds - usedBefore)
+        return left > 0 ? left : nil
+    }
+
+    /// The maximum wall time of a render in the background, in seconds.
+    private static let longestWait = 3600.0
 
     /// The time that a render may take before it is treated as long.
     private struct LongRenderWatch {
