@@ -82,9 +82,11 @@ extension ImagePipeline {
         do throws(PipelineError) {
             second = try await self.second(candidate, held.body, of: whole)
         } catch {
-            if error.isCancellation { return SecondPass.Result() }
+            if error.isCancellation || error.code == .workersUnavailable { return SecondPass.Result() }
             observe.warn("the first version is kept, because its second pass failed: \(error.message)", stage: .render)
-            return SecondPass.Result(seconds: began.duration(to: .now).inSeconds, hasFailed: true)
+            // The CPU time is not known. Most of the wall time may have been spent waiting for a processor.
+            let most = (render.limits.timeout + render.limits.encodeTimeout).inSeconds
+            return SecondPass.Result(seconds: min(began.duration(to: .now).inSeconds, most), hasFailed: true)
         }
         guard let entry = second.entry, tiers.variants.peek(key)?.value == candidate.first else {
             return SecondPass.Result(seconds: second.secondsOfCPU)

@@ -203,6 +203,7 @@ extension Site {
         var asked = OriginalRequest(
             url: source.text, fields: rules.forwarded.upstream(request.fields, isOriginal: true, changes: false))
         (asked.folder, asked.policy) = (source.folder, policy(request))
+        asked.maxRedirects = routed.maxRedirects
         asked.gate = settings.rate?.gate(request.client, now)
         guard let original = try? await pipeline.original(for: asked), original.status == 200,
             let record = original.record, record.header?.format != .svg || pipeline.limits.svg != .refuse

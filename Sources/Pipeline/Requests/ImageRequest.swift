@@ -141,7 +141,7 @@ public struct ImageRequest: Sendable, Hashable {
     /// default, the origin's `stale-while-revalidate` decides.
     public var staleWhileRevalidate: Duration?
     /// The maximum number of redirects, if it is lower than `FetchConfiguration.maxRedirects`. Defaults to nil. A stored
-    /// response is used regardless of its redirects.
+    /// response is used and validated regardless of its redirects.
     package var maxRedirects: Int?
     /// The urgency. Defaults to `normal`.
     public var priority = RequestPriority.normal

@@ -46,6 +46,8 @@ public struct OriginalRequest: Sendable {
     /// Whether to follow redirects. Defaults to true. The final response is then stored under this URL, for no longer
     /// than the redirects allow. If false, the redirect itself is returned.
     public var followsRedirects = true
+    /// See `ImageRequest.maxRedirects`.
+    package var maxRedirects: Int?
     /// Called with the origin's interim responses (1xx), before the final response. It is not called for a request that
     /// shares the fetch of another request. Defaults to nil.
     package var onInterim: InterimObserver?

@@ -143,7 +143,7 @@ final class SecondPass: Sendable {
             state.withLock { state in
                 state.credit -= result.seconds
                 state.counters.milliseconds += result.seconds * 1000
-                if result.seconds > 0 {
+                if result.seconds > 0, !result.hasFailed {
                     state.expectations[candidate.plan.output.format, default: Expectation()].learn(result, candidate)
                 }
                 guard let length = result.length else {

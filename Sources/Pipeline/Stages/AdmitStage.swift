@@ -170,6 +170,7 @@ struct AdmitStage: Sendable {
         asked.storage = request.storage
         asked.gate = request.gate
         asked.folder = request.folder
+        asked.maxRedirects = request.maxRedirects
         asked.fields = request.fields.filter { !Validation.narrows($0.name) }
         var admitted = try await parts(of: asked)
         if request.method != "GET", admitted.transport.isLocal {

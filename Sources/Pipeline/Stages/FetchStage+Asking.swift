@@ -66,7 +66,7 @@ extension FetchStage {
     ) async throws(PipelineError) -> (FetchRequest, Reply) {
         var asked = FetchRequest(url: admitted.url, fields: fields)
         asked.followsRedirects = admitted.followsRedirects
-        asked.maxRedirects = admitted.request.maxRedirects
+        asked.maxRedirects = finding.isStored ? nil : admitted.request.maxRedirects
         asked.acceptsFile = tiers.takesFiles(admitted.request.storage)
         asked.hasForeignCondition = finding.record == nil && !admitted.conditions.isEmpty
         asked.onInterim = admitted.onInterim
@@ -120,8 +120,9 @@ extension FetchStage {
         _ error: PipelineError, _ cause: OriginFailure, _ finding: CacheFinding, _ admitted: AdmittedRequest
     ) -> Reply {
         let keys = failureKeys(admitted)
+        let own = (error.cause as? FetchError)?.code == .tooManyRedirects ? keys.dropFirst(2).first : nil
         _ = failures.note(
-            cause == .noResponse ? keys[0] : keys[1], error, cause, isForVariant: admitted.isForVariant,
+            own ?? (cause == .noResponse ? keys[0] : keys[1]), error, cause, isForVariant: admitted.isForVariant,
             now: now())
         return stale(finding, admitted, after: cause).map { .stale($0) } ?? .failure(error)
     }
@@ -348,7 +349,8 @@ extension FetchStage {
         } else if meaning == .answer {
             // Until a render has succeeded, it is unknown whether a picture can be decoded.
             let isProven = admitted.purpose == .original && !original.record.isUnusable
-            failures.clear(isProven ? failureKeys(admitted) : [failureKeys(admitted)[0]])
+            let keys = failureKeys(admitted)
+            failures.clear(isProven ? keys : [keys[0]] + keys.dropFirst(2))
         }
         if original.mayStore, stored.isSuccess, unacceptedType(of: original.record) != nil { original.refuse("type") }
         original.record.isProvisional = stored.isOK && isAnotherPicture(than: original.record, finding)

@@ -28,7 +28,7 @@ extension FetchStage {
         if let digest = finding.missingBody { parts.append("body \(digest)") }
         if finding.forward == .request { parts.append("request") }
         if !admitted.followsRedirects { parts.append("redirects") }
-        if let limit = request.maxRedirects { parts.append("redirects \(limit)") }
+        if !finding.isStored, let limit = request.maxRedirects { parts.append("redirects \(limit)") }
         if CacheControl(fields: request.fields).has("no-store") { parts.append("no-store") }
         parts += request.fields.values(of: "authorization")
         if finding.record == nil { parts += admitted.conditions.map { "\($0.name.lowercased()): \($0.value)" } }

@@ -324,15 +324,16 @@ struct FetchStage: Sendable {
             fetchMilliseconds: response.milliseconds, finalURL: finalURL)
     }
 
-    /// Returns the failure keys of a request: first the key for missing responses, by source and limit of redirects,
-    /// then the key for error statuses, by source and request fields.
+    /// Returns the failure keys of a request: first the key for missing responses, by source, then the key for error
+    /// statuses, by source and request fields. If the request has its own limit of redirects, the third key is for more
+    /// redirects than this.
     func failureKeys(_ admitted: AdmittedRequest) -> [String] {
         let fields = admitted.request.fields.map { "\n\($0.name.lowercased()): \($0.value)" }.joined()
         // A failure at one mirror does not imply a failure at the others.
         let place = admitted.isOneOfMany ? "\nat \(admitted.url.origin)" : ""
         let keys = failureKeys(admitted.source + place)
-        let limit = admitted.request.maxRedirects.map { "\nredirects \($0)" } ?? ""
-        return [keys[0] + limit, keys[1] + fields]
+        let limited = admitted.request.maxRedirects.map { "\(keys[0])\nredirects \($0)" }
+        return [keys[0], keys[1] + fields] + (limited.map { [$0] } ?? [])
     }
 
     /// Returns the prefixes of the failure keys of a source.

@@ -127,6 +127,9 @@ struct CacheFinding: Sendable {
     /// origin.
     var missingBody: String?
 
+    /// Whether there is a record, even if its body was evicted.
+    var isStored: Bool { record != nil || missingBody != nil }
+
     /// Whether the record is stale, even if it may be used.
     var isStale: Bool {
         switch verdict {

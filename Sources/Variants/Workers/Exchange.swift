@@ -35,7 +35,7 @@ struct Exchange {
     }
 
     private mutating func awaited() throws(RenderError) -> RenderedOutput? {
-        let cpu = worker.cpuSeconds
+        var cpu = worker.cpuSeconds
         var stopped: Stop?
         var end = began + job.limits.seconds
         var watch: LongRenderWatch? = LongRenderWatch(self)
@@ -69,7 +69,7 @@ struct Exchange {
             if watched[0].revents != 0 {
                 let answer = worker.receiveReply()
                 if case .reply(.encoding(pending.id)) = answer, phase == .pixels, pending.kind == .variant {
-                    phase = .encode
+                    (phase, cpu) = (.encode, worker.cpuSeconds)
                     if stopped == nil { end = SystemClock.monotonic.seconds + job.limits.encodeSeconds }
                     continue
                 }
@@ -82,17 +82,19 @@ struct Exchange {
         }
     }
 
-    /// Returns the CPU seconds that a render in the background may still use, or nil if its time is over. Other processes
-    /// may use all processors for a while, so the limits apply to the time for which the worker has run.
+    /// Returns the CPU seconds that a render in the background may still use in its phase, or nil if its time is over.
+    /// Other processes may use all processors for a while, so the limits apply to the time for which the worker has run.
     private func unusedSeconds(_ now: Double, usedBefore: Double) -> Double? {
-        guard core.configuration.isBackground, now - began < Self.longestWait else { return nil }
-        let limit = job.limits.seconds + (phase == .encode ? job.limits.encodeSeconds : 0)
-        let left = limit - (worker.cpuSeconds - usedBefore)
+        let used = worker.cpuSeconds
+        guard core.configuration.isBackground, used >= 0, usedBefore >= 0, now - began < Self.longestWait else {
+            return nil
+        }
+        let left = (phase == .encode ? job.limits.encodeSeconds : job.limits.seconds) - (used - usedBefore)
         return left > 0 ? left : nil
     }
 
     /// The maximum wall time of a render in the background, in seconds.
-    private static let longestWait = 3600.0
+    private static let longestWait = 600.0
 
     /// The time that a render may take before it is treated as long.
     private struct LongRenderWatch {

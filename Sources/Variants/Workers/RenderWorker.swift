@@ -49,11 +49,6 @@ enum WorkerProgram {
         // A terminal's ^C and a service manager's stop signal are meant for the front process, which lets renders
         // finish and then stops its workers.
         for number in [SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ] { signal(number, SIG_IGN) }
-        if getenv(WorkerConfiguration.backgroundVariable) != nil {
-            // The threads of libvips inherit the policy. Swift does not import `SCHED_IDLE`, which is 5 (sched(7)).
-            var parameters = sched_param()
-            sched_setscheduler(0, 5, &parameters)
-        }
         var failure = ""
         if let problem = cvips_load() {
             failure = String(cString: problem)
@@ -63,6 +58,7 @@ enum WorkerProgram {
             if !VipsLibrary.has("jxlsave_target") || !VipsLibrary.has("jxlload_buffer") { _ = cvips_load_module("jxl") }
         }
         XMLReader.load()
+        if getenv(WorkerConfiguration.backgroundVariable) != nil { runOnlyIfIdle() }
         // This reads files and loads plug-ins, so it must come before the sandbox is applied.
         let libraries = failure.isEmpty ? RenderLibraries.loaded : .unknown
         let fonts = getenv(WorkerConfiguration.fontsVariable) != nil ? csandbox_open_fonts() : 0
@@ -71,6 +67,20 @@ enum WorkerProgram {
             revision: String(RenderRevision.rendering), protection: protection, failure: failure, libraries: libraries)
         guard send(.ready(ready)), failure.isEmpty else { return 1 }
         return WorkerLoop(hasFaults: getenv(WorkerConfiguration.faultsVariable) != nil).run()
+    }
+
+    /// Leaves the processors to other processes. New threads inherit the policy, but those of libvips exist by now.
+    private static func runOnlyIfIdle() {
+        // Swift does not import `SCHED_IDLE` (sched(7)).
+        let idle: Int32 = 5
+        forEachName(in: "/proc/self/task") { name in
+            guard let thread = pid_t(String(decoding: name, as: UTF8.self)) else { return true }
+            var parameters = sched_param()
+            if sched_setscheduler(thread, idle, &parameters) != 0 {
+                setpriority(__priority_which_t(PRIO_PROCESS.rawValue), id_t(thread), 19)
+            }
+            return true
+        }
     }
 
     static func lock(memory: UInt64, fonts: Int = 0) -> WorkerProtection {

@@ -254,6 +254,7 @@ import Variants
             #expect(origin.requests.count == 8)
             let own = PercentText.encoded(origin.url("/hop/4"), keeping: "")
             #expect(await bench.ask("/variant/unsigned/thumbnail:20,png/" + own).status == 200)
+            #expect(await bench.ask(target(4)).status == 200, "a stored original")
         }
         try await Self.with(["maximumRedirects": 5], remembering) { bench in
             #expect(await bench.ask(target(5)).status == 200)
