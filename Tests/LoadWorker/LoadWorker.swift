@@ -170,7 +170,7 @@ private struct Schedule {
     private func schedule(_ pipeline: ImagePipeline, _ random: inout FuzzRandom) async throws -> [String] {
         let loaders = [loader(pipeline, &random), loader(pipeline, &random)]
         var watched: [Watched] = []
-        var readers: [Task<[Int], Never>] = []
+        var readers: [(task: Task<[Int], Never>, load: Watched)] = []
         let endsEarly = seed % 5 == 4
         for _ in 0..<50 {
             let one = watched.isEmpty ? nil : watched[random.below(watched.count)]
@@ -181,9 +181,12 @@ private struct Schedule {
                 one?.load?.cancel()
             case 1: one?.load?.priority = [.low, .normal, .high][random.below(3)]
             case 2:
-                guard let load = one?.load else { break }
-                readers.append(Task.detached { await load.events.reduce(into: []) { $0.append($1.place) } })
-            case 3: readers.last?.cancel()
+                guard let one, let load = one.load else { break }
+                readers.append((Task.detached { await load.events.reduce(into: []) { $0.append($1.place) } }, one))
+            case 3:
+                // The task that waits for the response may not have begun, so this may be the last task that waits.
+                readers.last?.load.mayEnd = true
+                readers.last?.task.cancel()
             case 4: loader.suspend()
             case 5: loader.resume()
             case 6 where random.below(4) == 0:
@@ -222,7 +225,7 @@ private struct Schedule {
             }
         }
         for reader in readers {
-            let places = await reader.value
+            let places = await reader.task.value
             if places != places.sorted() { problems.append("events in the order \(places)") }
         }
         await pipeline.drain()
