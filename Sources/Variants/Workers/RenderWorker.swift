@@ -69,7 +69,7 @@ enum WorkerProgram {
         return WorkerLoop(hasFaults: getenv(WorkerConfiguration.faultsVariable) != nil).run()
     }
 
-    /// Leaves the processors to other processes. New threads inherit the policy, but those of libvips exist by now.
+    /// Leaves the processors to other processes. libvips has already started threads. New threads inherit the policy.
     private static func runOnlyIfIdle() {
         // Swift does not import `SCHED_IDLE` (sched(7)).
         let idle: Int32 = 5
