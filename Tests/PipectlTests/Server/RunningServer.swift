@@ -55,7 +55,7 @@ struct RunningServer: Sendable {
         let limited = files.map { ["-c", "ulimit -n \($0) && exec \"$@\"", "sh", ChildProgram.path] } ?? []
         let child = try ChildProgram(
             limited + ["serve"] + words, program: files == nil ? ChildProgram.path : "sh", folder: folder.path,
-            environment: environment)
+            environment: environment, seconds: 600)
         return try await RunningServer(folder, .program(child))
     }
 
