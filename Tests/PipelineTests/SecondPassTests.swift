@@ -219,6 +219,32 @@ import Variants
         }
     }
 
+    @Test func `a process that finds the second version in the folder does not encode it again`() async throws {
+        let refiner = Refiner(Self.smaller())
+        try await Self.withRefiner(refiner) { bench, pipeline in
+            let request = try Self.request(bench)
+            let other = try bench.pipeline {
+                $0.rendering.renderer = refiner
+                $0.rendering.secondPass.interval = nil
+                $0.rendering.secondPass.requests = 3
+            }
+            for _ in 0..<3 {
+                #expect(try await pipeline.respond(to: request).pass == 1)
+                await pipeline.drain()
+                #expect(try await other.respond(to: request).pass == 1)
+            }
+            await pipeline.makeSecondPasses()
+            await pipeline.drain()
+            let first = try await other.respond(to: request)
+            #expect(first.pass == 1 && first.outcome == .memory)
+            await other.makeSecondPasses()
+            let second = try await other.respond(to: request)
+            #expect(second.pass == 2 && second.format == .avif && second.outcome == .memory)
+            #expect(second.bytes.count == first.bytes.count / 2 && refiner.passes.count == 1)
+            await other.shutdown()
+        }
+    }
+
     @Test func `a request can ask for its second pass at once, also with a format`() async throws {
         let refiner = Refiner(Self.smaller())
         try await Self.withRefiner(refiner) { bench, pipeline in
