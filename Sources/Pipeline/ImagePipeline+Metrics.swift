@@ -90,9 +90,10 @@ extension ImagePipeline {
     }
 
     private static func counts(_ passes: SecondPassCounters) -> [MetricCount] {
-        [("improved", passes.improved), ("kept", passes.kept), ("failed", passes.failed)].map {
-            MetricCount(.secondPasses, [$0], $1)
-        } + [
+        [
+            ("improved", passes.improved), ("kept", passes.kept), ("adopted", passes.adopted),
+            ("failed", passes.failed),
+        ].map { MetricCount(.secondPasses, [$0], $1) } + [
             MetricCount(.secondPassSeconds, [], Int(passes.milliseconds / 1000)),
             MetricCount(.secondPassBytes, [], passes.savedBytes),
         ]

@@ -74,7 +74,7 @@ extension ImagePipeline {
         // Another machine may already have made it.
         let (source, marks) = (candidate.admitted.source, candidate.original.marks)
         if let length = await tiers.adoptSecondPass(of: held.value, from: source, marks) {
-            return SecondPass.Result(length: length)
+            return SecondPass.Result(length: length, isAdopted: true)
         }
         guard let whole = await originalForSecondPass(candidate) else { return SecondPass.Result() }
         let began = ContinuousClock.now

@@ -245,6 +245,46 @@ import Variants
         }
     }
 
+    @Test(.enabled(if: S3Servers.areInstalled, "scripts/install-s3-servers"), arguments: ["moto", "rclone"])
+    func `of two nodes with one bucket, one makes the second pass`(_ name: String) async throws {
+        let server = try BucketServer(name, "cache")
+        defer { server.stop() }
+        let refiner = Refiner(Self.smaller())
+        try await Self.withRefiner(refiner, { $0.remote = BucketTests.remote(server.endpoint) }) { bench, pipeline in
+            func node(_ folder: String) throws -> ImagePipeline {
+                try bench.pipeline {
+                    $0.cacheFolder = bench.cache.path + folder
+                    $0.remote = BucketTests.remote(server.endpoint)
+                    $0.rendering.renderer = refiner
+                    $0.rendering.secondPass.interval = nil
+                    $0.rendering.secondPass.requests = 3
+                }
+            }
+            let request = try Self.request(bench)
+            let other = try node("other")
+            for _ in 0..<3 {
+                #expect(try await pipeline.respond(to: request).pass == 1)
+                await pipeline.drain()
+                #expect(try await other.respond(to: request).pass == 1)
+            }
+            await pipeline.makeSecondPasses()
+            await pipeline.drain()
+            await other.makeSecondPasses()
+            let second = try await pipeline.respond(to: request)
+            let adopted = try await other.respond(to: request)
+            #expect(second.format == .avif && adopted.bytes == second.bytes && adopted.pass == 2)
+            #expect(refiner.passes.count == 1 && refiner.renders == 1)
+            let counters = [pipeline, other].compactMap(\.secondPassStatistics)
+            #expect(counters.map(\.improved) == [1, 0] && counters.map(\.adopted) == [0, 1])
+            await other.shutdown()
+            // A node that has neither version finds the second one.
+            let last = try node("last")
+            let found = try await last.respond(to: request)
+            #expect(found.outcome == .remote && found.bytes == second.bytes && found.pass == 2)
+            await last.shutdown()
+        }
+    }
+
     @Test func `a request can ask for its second pass at once, also with a format`() async throws {
         let refiner = Refiner(Self.smaller())
         try await Self.withRefiner(refiner) { bench, pipeline in

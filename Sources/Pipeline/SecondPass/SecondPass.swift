@@ -9,6 +9,8 @@ package struct SecondPassCounters: Sendable, Hashable {
     package var improved = 0
     /// The number of variants for which no version was at least 5 % smaller.
     package var kept = 0
+    /// The number of second versions found in a shared folder or bucket.
+    package var adopted = 0
     /// The number of second passes that failed.
     package var failed = 0
     /// The bytes that responses with a second version have saved.
@@ -38,6 +40,8 @@ final class SecondPass: Sendable {
         var seconds = 0.0
         /// The length of the new version, or nil if no version was stored.
         var length: Int?
+        /// Whether the new version was found in a tier behind memory.
+        var isAdopted = false
         /// Whether the render failed. If not, the variant was purged, evicted or replaced in the meantime.
         var hasFailed = false
     }
@@ -153,7 +157,10 @@ final class SecondPass: Sendable {
                     state.failed.insert(candidate.plan.key)
                     return
                 }
-                if length < candidate.first.length { state.counters.improved += 1 } else { state.counters.kept += 1 }
+                let isSmaller = length < candidate.first.length
+                let counter: WritableKeyPath<SecondPassCounters, Int> =
+                    result.isAdopted ? \.adopted : isSmaller ? \.improved : \.kept
+                state.counters[keyPath: counter] += 1
             }
         }
     }

@@ -14,7 +14,7 @@ import Variants
 /// The bucket behind the caches on real servers, with and without something wrong in between.
 @Suite(.enabled(if: S3Servers.areInstalled, "scripts/install-s3-servers"))
 struct BucketTests {
-    private static func remote(_ endpoint: String, prefix: String = "") -> RemoteConfiguration {
+    static func remote(_ endpoint: String, prefix: String = "") -> RemoteConfiguration {
         var remote = RemoteConfiguration(bucket: "cache")
         remote.prefix = prefix
         remote.store.endpoint = endpoint
