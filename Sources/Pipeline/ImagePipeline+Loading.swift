@@ -108,7 +108,9 @@ extension ImagePipeline {
         guard libraries != .unknown, let plan = try? render.plan(recipe, of: original, admitted, with: libraries) else {
             return nil
         }
-        return lookUp.variantInMemory(plan.key).map { DerivedVariant(variant: $0, original: original) }
+        return lookUp.variantInMemory(plan.key).map {
+            DerivedVariant(variant: withPass($0, of: plan), original: original)
+        }
     }
 
     /// Returns the stored picture to show while the pipeline contacts the origin, or nil if no tier has one or the
@@ -124,6 +126,8 @@ extension ImagePipeline {
             return (try? await render.unmodified(whole, admitted)).map { ImageResponse($0, of: whole, admitted) }
         }
         guard let plan = try? await render.plan(recipe, of: original, admitted) else { return nil }
-        return await lookUp.variant(plan.key, of: original).map { ImageResponse($0, of: original, admitted) }
+        return await lookUp.variant(plan.key, of: original).map {
+            ImageResponse(withPass($0, of: plan), of: original, admitted)
+        }
     }
 }

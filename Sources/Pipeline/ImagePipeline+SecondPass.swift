@@ -17,19 +17,24 @@ extension ImagePipeline {
     func storedVariant(
         _ plan: RenderStage.Plan, of original: Original, _ admitted: AdmittedRequest
     ) async -> Variant? {
-        if var stored = await lookUp.variant(plan.key, of: original) {
-            stored.isRefinable = isRefinable(plan)
-            return stored
-        }
+        guard let (found, isCopy) = await lookUpVariant(plan, of: original) else { return nil }
+        return isCopy ? keep(found, of: original, admitted) : found
+    }
+
+    /// Like `storedVariant(_:of:_:)`, but stores nothing.
+    func lookUpVariant(_ plan: RenderStage.Plan, of original: Original) async -> (variant: Variant, isCopy: Bool)? {
+        if let stored = await lookUp.variant(plan.key, of: original) { return (withPass(stored, of: plan), false) }
         guard let key = plan.commonKey, var copy = await lookUp.variant(key, of: original) else { return nil }
         copy.entry?.key = plan.key
         copy.entry?.firstLength = nil
-        copy.isRefinable = isRefinable(plan)
-        return keep(copy, of: original, admitted)
+        return (withPass(copy, of: plan), true)
     }
 
-    private func isRefinable(_ plan: RenderStage.Plan) -> Bool {
-        plan.isRefinable && secondPass?.hasFailed(plan.key) != true
+    /// Returns a stored variant that is marked if a second pass may replace it.
+    func withPass(_ stored: Variant, of plan: RenderStage.Plan) -> Variant {
+        var variant = stored
+        variant.isRefinable = plan.isRefinable && secondPass?.hasFailed(plan.key) != true
+        return variant
     }
 
     /// Makes the second pass of a first version if the request asks for it. Otherwise remembers the variant for a second
@@ -74,6 +79,7 @@ extension ImagePipeline {
         // Another machine may already have made it.
         let (source, marks) = (candidate.admitted.source, candidate.original.marks)
         if let length = await tiers.adoptSecondPass(of: held.value, from: source, marks) {
+            guard tiers.variants.peek(key)?.value.firstLength != nil else { return SecondPass.Result() }
             return SecondPass.Result(length: length, isAdopted: true)
         }
         guard let whole = await originalForSecondPass(candidate) else { return SecondPass.Result() }

@@ -323,7 +323,7 @@ public final class ImagePipeline: Sendable {
             for: name, priority: request.priority.taskPriority, finishWhenAbandoned: request.finishWhenAbandoned,
             lookUp: {
                 await self.lookUp.variant(plan.key, of: original, again: true).map {
-                    DerivedVariant(variant: $0, original: original)
+                    DerivedVariant(variant: self.withPass($0, of: plan), original: original)
                 }
             },
             onReport: admitted.renderingReporter
@@ -334,7 +334,7 @@ public final class ImagePipeline: Sendable {
             let settled = try self.render.recipe(of: whole, admitted) ?? recipe
             let now = try await self.render.plan(settled, of: whole, admitted)
             if now.key != plan.key, let stored = await self.lookUp.variant(now.key, of: whole) {
-                return DerivedVariant(variant: stored, original: whole)
+                return DerivedVariant(variant: self.withPass(stored, of: now), original: whole)
             }
             begins(0, nil)
             let rendered = try await self.observe.stage(.render, await self.render(now, of: whole, admitted))

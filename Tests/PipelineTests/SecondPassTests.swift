@@ -20,12 +20,15 @@ import Variants
         /// Called when a render begins.
         let onRender = Mutex<@Sendable () async -> Void>({})
         var renders: Int { inner.renders }
+        var libraries: RenderLibraries? { inner.libraries }
         /// The formats that second passes were asked to try.
         var passes: [String] { asked.withLock { $0 } }
 
         init(_ answer: @escaping @Sendable (RenderJob, RenderedVariant) async throws(RenderError) -> RenderedVariant) {
             self.answer = Mutex(answer)
         }
+
+        func loadLibraries() async -> RenderLibraries? { await inner.loadLibraries() }
 
         func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
             guard job.output.isSecondPass else {
@@ -142,6 +145,49 @@ import Variants
         }
     }
 
+    @Test func `a second pass that fails while the variant is requested is not tried again`() async throws {
+        let ask = Mutex<@Sendable () async -> Void> {}
+        let refiner = Refiner { (_, _) throws(RenderError) in
+            await ask.withLock { $0 }()
+            throw RenderError(.workerKilled, "killed")
+        }
+        try await Self.withRefiner(refiner) { bench, pipeline in
+            let request = try Self.request(bench)
+            ask.withLock { $0 = { _ = try? await pipeline.respond(to: request) } }
+            for _ in 0..<3 { _ = try await pipeline.respond(to: request) }
+            await pipeline.makeSecondPasses()
+            #expect(refiner.passes.count == 1 && pipeline.secondPassStatistics?.failed == 1)
+            ask.withLock { $0 = {} }
+        }
+    }
+
+    @Test func `a first version that another request stores after the look-up is known as one`() async throws {
+        let refiner = Refiner(Self.smaller())
+        try await Self.withRefiner(refiner) { bench, pipeline in
+            let request = try Self.request(bench)
+            let first = try await pipeline.respond(to: request)
+            await pipeline.drain()
+            let key = try #require(first.key)
+            let stored = try #require(await pipeline.storedVariant(key, of: first.record.digest))
+            let other = try bench.pipeline {
+                $0.cacheFolder = nil
+                $0.rendering.renderer = refiner
+                $0.rendering.secondPass.interval = nil
+            }
+            _ = try await other.respond(to: bench.request("/a.jpg", "thumbnail:41,webp"))
+            #expect(other.cachedImage(for: request) == nil)
+            // The gate is passed after the first look-up.
+            var late = request
+            late.gate = WorkGate { [tiers = other.tiers, source = first.record.source] () throws(PipelineError) in
+                tiers.store(stored.entry, body: stored.body, of: source, storage: .all, marks: tiers.marks())
+            }
+            let found = try await other.respond(to: late)
+            #expect(found.pass == 1 && found.bytes == first.bytes && refiner.renders == 2)
+            #expect(other.cachedImage(for: request)?.pass == 1)
+            await other.shutdown()
+        }
+    }
+
     @Test func `a purge during a second pass removes the variant for good`() async throws {
         let purge = Mutex<@Sendable () async -> Void> {}
         let refiner = Refiner { (job, first) throws(RenderError) in
@@ -208,6 +254,7 @@ import Variants
         try await Self.withRefiner(refiner) { bench, pipeline in
             let batch = try await pipeline.respond(to: try bench.request("/a.jpg", "thumbnail:40,webp"))
             let request = try Self.request(bench)
+            #expect(try await pipeline.explain(request).variant?.tier == .memory)
             let first = try await pipeline.respond(to: request)
             #expect(first.bytes == batch.bytes && first.key != batch.key && first.pass == 1)
             #expect(first.outcome == .memory && refiner.renders == 1)

@@ -246,7 +246,7 @@ extension ImagePipeline {
         result.key = plan.key
         result.output = plan.output
         result.refusedTranscoding = recipe.refusedTranscoding(of: plan.header)
-        if let stored = await lookUp.variant(plan.key, of: original) {
+        if let (stored, _) = await lookUpVariant(plan, of: original) {
             result.entry = stored.entry
             result.tier = stored.outcome
         }

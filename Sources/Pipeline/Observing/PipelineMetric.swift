@@ -66,7 +66,7 @@ struct PipelineMetric: Sendable, Hashable {
 
     static let secondPasses = PipelineMetric(
         .counter, "second_passes_total", ["result"],
-        "variants encoded again with more effort; `result` is improved (replaced), kept (no smaller version), "
+        "second versions of variants; `result` is improved (replaced the first), kept (no smaller version), "
             + "adopted (found in a shared folder or bucket) or failed")
     static let secondPassSeconds = PipelineMetric(
         .counter, "second_pass_cpu_seconds_total", [], "CPU time of second passes, in whole seconds")

@@ -155,6 +155,8 @@ final class SecondPass: Sendable {
                     state.counters.failed += 1
                     if state.failed.count >= Self.candidateLimit { state.failed = [] }
                     state.failed.insert(candidate.plan.key)
+                    // Requests may have added it again in the meantime.
+                    state.candidates[candidate.plan.key] = nil
                     return
                 }
                 let isSmaller = length < candidate.first.length
