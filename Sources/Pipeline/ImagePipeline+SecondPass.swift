@@ -79,7 +79,6 @@ extension ImagePipeline {
         // Another machine may already have made it.
         let (source, marks) = (candidate.admitted.source, candidate.original.marks)
         if let length = await tiers.adoptSecondPass(of: held.value, from: source, marks) {
-            guard tiers.variants.peek(key)?.value.firstLength != nil else { return SecondPass.Result() }
             return SecondPass.Result(length: length, isAdopted: true)
         }
         guard let whole = await originalForSecondPass(candidate) else { return SecondPass.Result() }

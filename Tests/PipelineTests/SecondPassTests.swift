@@ -28,6 +28,13 @@ import Variants
             self.answer = Mutex(answer)
         }
 
+        /// Makes a pipeline begin second passes after three requests, when a test says so.
+        func configure(_ configuration: inout PipelineConfiguration) {
+            configuration.rendering.renderer = self
+            configuration.rendering.secondPass.interval = nil
+            configuration.rendering.secondPass.requests = 3
+        }
+
         func loadLibraries() async -> RenderLibraries? { await inner.loadLibraries() }
 
         func render(_ job: RenderJob) async throws(RenderError) -> RenderedVariant {
@@ -64,9 +71,7 @@ import Variants
     ) async throws {
         try await withPipeline(
             { configuration in
-                configuration.rendering.renderer = refiner
-                configuration.rendering.secondPass.interval = nil
-                configuration.rendering.secondPass.requests = 3
+                refiner.configure(&configuration)
                 configure(&configuration)
             }, handler: { _ in picture("night-tiny.jpg", Self.fresh) }, body)
     }
@@ -171,8 +176,7 @@ import Variants
             let stored = try #require(await pipeline.storedVariant(key, of: first.record.digest))
             let other = try bench.pipeline {
                 $0.cacheFolder = nil
-                $0.rendering.renderer = refiner
-                $0.rendering.secondPass.interval = nil
+                refiner.configure(&$0)
             }
             _ = try await other.respond(to: bench.request("/a.jpg", "thumbnail:41,webp"))
             #expect(other.cachedImage(for: request) == nil)
@@ -270,11 +274,7 @@ import Variants
         let refiner = Refiner(Self.smaller())
         try await Self.withRefiner(refiner) { bench, pipeline in
             let request = try Self.request(bench)
-            let other = try bench.pipeline {
-                $0.rendering.renderer = refiner
-                $0.rendering.secondPass.interval = nil
-                $0.rendering.secondPass.requests = 3
-            }
+            let other = try bench.pipeline { refiner.configure(&$0) }
             for _ in 0..<3 {
                 #expect(try await pipeline.respond(to: request).pass == 1)
                 await pipeline.drain()
@@ -302,9 +302,7 @@ import Variants
                 try bench.pipeline {
                     $0.cacheFolder = bench.cache.path + folder
                     $0.remote = BucketTests.remote(server.endpoint)
-                    $0.rendering.renderer = refiner
-                    $0.rendering.secondPass.interval = nil
-                    $0.rendering.secondPass.requests = 3
+                    refiner.configure(&$0)
                 }
             }
             let request = try Self.request(bench)

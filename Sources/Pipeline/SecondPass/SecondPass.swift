@@ -159,10 +159,13 @@ final class SecondPass: Sendable {
                     state.candidates[candidate.plan.key] = nil
                     return
                 }
-                let isSmaller = length < candidate.first.length
-                let counter: WritableKeyPath<SecondPassCounters, Int> =
-                    result.isAdopted ? \.adopted : isSmaller ? \.improved : \.kept
-                state.counters[keyPath: counter] += 1
+                if result.isAdopted {
+                    state.counters.adopted += 1
+                } else if length < candidate.first.length {
+                    state.counters.improved += 1
+                } else {
+                    state.counters.kept += 1
+                }
             }
         }
     }
