@@ -325,6 +325,10 @@ def two_variants_bytes_scores_and_download(visit, origin):
     # A budget has a slider too.
     page.get_by_label("webp max, slider").fill("5")
     expect(visit.recipe()).to_have_value("thumbnail:300,webp:20:max=5kB")
+    # So does a score.
+    visit.recipe().fill("thumbnail:300,webp:score=70")
+    page.get_by_label("webp score, slider").fill("60")
+    expect(visit.recipe()).to_have_value("thumbnail:300,webp:score=60")
     visit.recipe().fill("thumbnail:300,png")
     expect(visit.facts("score").nth(2)).to_have_text("identical")
 

@@ -141,6 +141,24 @@ extension CommandTests {
             #expect(try await site.run(["batch", "a", "-r", "png", "-o", "out", "-n", "--json"]).exit == 2)
         }
 
+        @Test func `a second pass makes smaller files, and requires workers`() async throws {
+            func batch(_ name: String, _ more: String...) async throws -> ChildProgram.Ended {
+                let words = [
+                    "batch", Samples.original("dusk-2mp.jpg"), "-r", "thumbnail:320,avif", "--name", "{stem}.{ext}",
+                    "--cache", name + "-cache", "-o", name,
+                ]
+                return try await ChildProgram.run(words + more, folder: site.folder.path)
+            }
+            for ended in [try await batch("plain"), try await batch("best", "--best")] {
+                #expect(ended.exit == 0, "\(ended.errors)")
+            }
+            let plain = try #require(site.folder.bytes("plain/dusk-2mp.avif"))
+            let best = try #require(site.folder.bytes("best/dusk-2mp.avif"))
+            #expect(best.count * 100 <= plain.count * 95 && !best.isEmpty)
+            let refused = try await batch("refused", "--best", "--set", "render.isolation=inProcess")
+            #expect(refused.exit == 2 && refused.errors.contains("--best requires render workers"))
+        }
+
         @Test func `jobs are the setting for workers`() async throws {
             let source = Samples.original("grey.jpg")
             let one = try await site.run(["batch", source, "-r", "thumbnail:20", "-o", "out", "--jobs", "1"])

@@ -42,6 +42,30 @@ extension CommandTests {
                 #expect(new.status == 304)
                 let metrics = try await server.ask("/metrics", ["Authorization": "Bearer 0123456789abcdef"]).text
                 #expect(metrics.contains(#"image_pipeline_second_passes_total{result="improved"} 1"#))
+                let caches = try await server.ask(
+                    "/page/cache.json", ["Authorization": "Bearer 0123456789abcdef"]
+                ).text
+                #expect(caches.contains(#""bytes":\#(second.body.count),"firstBytes":\#(first.body.count),"#))
+            }
+        }
+
+        @Test(arguments: [(60, 60), (86_400, 300)])
+        func `a first version is fresh no longer than its original, and at most as long as the setting says`(
+            original: Int, expected: Int
+        ) async throws {
+            let origin = try FolderOrigin(folder: Samples.folder + "/originals", maxAge: original)
+            defer { origin.stop() }
+            try await RunningServer.with(["secondPass.maxAge=300"], isProgram: true) { server in
+                let first = try await server.ask(
+                    RunningServer.variant("thumbnail:40,auto", origin.url("/night-tiny.jpg")),
+                    ["Accept": "image/avif,image/webp"])
+                #expect(first["cache-status"]?.hasSuffix("first-pass") == true)
+                let ages = (first["cache-control"] ?? "").split(separator: ",").filter { $0.contains("max-age=") }
+                #expect(!ages.isEmpty)
+                for age in ages {
+                    let seconds = try #require(age.split(separator: "=").last.flatMap { Int($0) })
+                    #expect((expected - 5...expected).contains(seconds), "\(ages)")
+                }
             }
         }
     }
