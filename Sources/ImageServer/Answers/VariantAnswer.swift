@@ -30,7 +30,8 @@ enum VariantAnswer {
             // The digest of the body, so different results never share a validator.
             HeaderField("ETag", "\"\(image.digest)\""),
         ]
-        if let created = image.created {
+        // A second version may follow within the same second, so the date would not distinguish them (RFC 9110 §8.8.2.2).
+        if let created = image.created, image.pass != 1 {
             fields.append(HeaderField("Last-Modified", HTTPDate.text(unixSeconds: Int(min(created, now)))))
         }
         var control =
